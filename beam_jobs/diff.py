@@ -70,7 +70,7 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
 
 
 def _others(shards: Sequence[Shard], common: Counter[str]) -> list[Shard]:
-    """Return the part files that the other side lacks; verify those that `common` counts."""
+    """Return the part files that the other side lacks; verify the part files that both have."""
     equal: list[Shard] = []
     others: list[Shard] = []
     for shard in shards:

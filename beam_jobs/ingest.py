@@ -153,7 +153,8 @@ class Ingest(beam.PTransform):
 
 def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
     """Ids of a block's pairs. A shared id gets suffixes: the id made from the texts and, from 2
-    on, the number among equal rows. `numbers` has the line and number of such rows, [m, 2]."""
+    on, the number among equal rows. `numbers`, [m, 2], has line and number of rows that share ids.
+    """
     ids = block.pairs["id"]
     found = numbers[np.isin(numbers[:, 0], block.lines)]
     if not len(found) or block.made is None:

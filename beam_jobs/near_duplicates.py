@@ -44,7 +44,7 @@ class Texts(NamedTuple):
 
 
 Near = tuple[np.ndarray, pa.Array]
-"""Rows of a unit that nearly repeat an earlier one, int64 [n], ascending; the earlier ones' ids."""
+"""Rows of a unit that nearly repeat earlier rows, int64 [n], ascending; ids of the earlier rows."""
 
 
 def bands(threshold: float) -> tuple[int, int]:
@@ -152,7 +152,7 @@ def reasons(ids: pa.Array) -> np.ndarray:
 
 
 class WithNearDuplicates(beam.PTransform):
-    """Finds near-copies: units in; (unit, `Near`) out. Further input is kept between the two.
+    """Finds near-copies: units in; (unit, `Near`) out, or (unit, further input, `Near`).
 
     Bands and texts go through files, as the hashes of `WithDuplicates` do.
 
@@ -205,8 +205,8 @@ class WithNearDuplicates(beam.PTransform):
 
 
 def _hashes(blocks: Iterable[Texts], stream: BinaryIO, threshold: float) -> Iterator[Hashes]:
-    """Write texts; yield the bands of their rows, and the place of each text: 48 bits for its first
-    byte, 16 for its length."""
+    """Write texts; yield the bands of their rows, and the place of each text: its first byte (48
+    bits) and its length (16 bits)."""
     written = 0
     for rows, *sides, ids in blocks:
         first, second = (pc.utf8_slice_codeunits(side, 0, _LONGEST) for side in sides)
@@ -221,7 +221,8 @@ def _hashes(blocks: Iterable[Texts], stream: BinaryIO, threshold: float) -> Iter
 
 
 def _compare(found: list[Place], prefix: str, threshold: float) -> Near:
-    """Compare a unit's candidates; return the rows near an earlier row, with the first one's id."""
+    """Compare a unit's candidates; return the rows near earlier rows, and the first
+    earlier row's id for each."""
     read = duplicates.read_hashes(found, columns=4)
     if not read:
         return np.empty(0, np.int64), pa.array([], pa.string())

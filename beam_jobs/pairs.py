@@ -1,6 +1,6 @@
 """Back-translation, scores and exact deciles for a Beam pipeline of your own.
 
-Pairs are rows with a schema. Each transform adds columns; its second output holds the rejected
+Pairs are rows with a schema. Each transform adds columns; its second output has the rejected
 rows, with a `reason`. Between the transforms rows stay in columns (Arrow).
 
 >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:

@@ -1,6 +1,6 @@
 """Probes: small encoders, each trained on some deciles of a sample and scored on labelled pairs.
 
-A probe is a unit of work. Its receipt holds its score and the key of its training input.
+A probe is a unit of work. Its receipt has its score and the key of its training input.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _WORTH = 100
 """Most rows of unchanged shards to read per row to make: translating a few lines that were added to
 a large corpus is faster than looking for them."""
 
-_TEXT = pa.large_string()  # a partition may hold more than 2 GiB
+_TEXT = pa.large_string()  # a partition may have more than 2 GiB
 _FORM = {"translation": _TEXT, "translation_score": pa.float32()}
 _FORM |= {"translation_subwords": pa.int16(), "reason": _TEXT}
 
@@ -50,11 +50,12 @@ Block = tuple[int, str, int, int]
 
 
 def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str]) -> list[Receipt]:
-    """The receipts of finished shards that may have translations for unfinished units: the
-    stage's, which are noted before the job outdates them, and receipts in the folders `others`.
+    """Find receipts of shards that may have translations for unfinished units: receipts of this
+    stage, and of the stages in the folders `others`.
 
-    Outdated receipts are noted; if the stage has ended, all its receipts. Their part files stay
-    until it ends again: after a kill, the job finds the same receipts and makes the same batches.
+    Outdated receipts of the stage are noted first; if the stage has ended, all its receipts are.
+    Their part files stay until the stage ends again: after a kill, the job finds the same receipts
+    and makes the same batches.
     """
     keys, before = {unit.key for unit in units}, receipts(output)
     present = keys & {receipt.key for receipt in before}
@@ -140,8 +141,8 @@ def translations(
     accepted: Sequence[Shard], rejected: Sequence[Shard], direction: Direction, candidates: int
 ) -> tuple[pa.Table, np.ndarray]:
     """The translations in an earlier unit, `candidates` neighbouring rows for each distinct source,
-    and the hash of each row's source, uint64 [n, 2]; none if a file was changed or removed, which
-    another run may do meanwhile."""
+    and the hash of each row's source, uint64 [n, 2]. Both are empty if a file was changed or
+    removed, since another run may do so meanwhile."""
     number = schema.CANDIDATE.name
     own = ["id", direction.text, number]
     try:
@@ -168,7 +169,7 @@ def translations(
 
 
 def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
-    """For each source with translations in `known`, find the first ones there."""
+    """Find the first translations in `known` of each source that has any."""
     hashes = known["hash"].take(pa.array(np.arange(0, len(known), candidates)))
     at = pc.index_in(sources["hash"], value_set=hashes)
     found = known.select([*_FORM]).take(pa.array(spread(at.drop_null().to_numpy(), candidates)))
@@ -177,7 +178,7 @@ def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
 
 
 def read_kept(blocks: Sequence[Block], candidates: int) -> tuple[np.ndarray, pa.Table]:
-    """Read which distinct texts of a unit have kept translations, int64 [n], and the latter."""
+    """Read which distinct texts of a unit have kept translations, int64 [n], and read these."""
     if not blocks:
         return np.empty(0, np.int64), pa.schema(_FORM).empty_table()
     found = _read(blocks)

@@ -142,7 +142,7 @@ class Scoring:
         return sources[name].load() if name in sources else SCORERS.get(name)
 
     def open(self, names: Sequence[str]) -> PairScorer:
-        """Open the scorers. Resources open when first needed, and models once per process."""
+        """Open the scorers. A resource is opened when first needed, a model once per process."""
         resources: dict[str, Any] = {}
         for name in names:
             kind = scorer.resource if (scorer := self.find(name)) else None

@@ -25,7 +25,7 @@ LOCKS = "PARALOOM_LOCKS"
 
 _LARGE = 1 << 20  # bytes; a smaller file is digested as fast as a cached digest is read
 _SHA256 = re.compile(rb"[0-9a-f]{64}")
-_SETTLED = 2.0  # seconds; two changes within them may leave a file the same times
+_SETTLED = 2.0  # seconds; two changes within this time may give a file the same timestamps
 
 PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")  # suffix of a compressed file
 
@@ -199,7 +199,7 @@ def locked(path: Path, busy: str | None = None) -> Iterator[None]:
 def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
     """SHA-256 of a file, or of a folder's relative paths and files, in hexadecimal.
 
-    It ignores hidden files and folders, which hold caches; model cards and records that a run
+    It ignores hidden files and folders, such as caches; model cards and records that a run
     writes, which change with its results; and the relative paths in `ignored`. Digests of large
     files are cached, see `kept_digest`.
     """
@@ -254,7 +254,7 @@ def kept_digest(
 
 
 def digest_record(place: str, state: list[Any]) -> Path:
-    """Path of a cached digest; the place is hashed, because it may hold a password."""
+    """Path of a cached digest; the place is hashed, because it may contain a password."""
     return user_cache() / "digests" / hashlib.sha256(repr((place, state)).encode()).hexdigest()
 
 

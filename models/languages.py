@@ -42,7 +42,7 @@ _BY_CODE = dict(entry.split(" ", 1) for entry in " ".join(_NAMES.split()).split(
 
 
 def parse_language(code: str) -> Language | None:
-    """Parse a code in any standard (`cs`, `ces`, `cs_CZ`, `ces_Latn`); None for no language.
+    """Parse a code in any standard (`cs`, `ces`, `cs_CZ`, `ces_Latn`); None if it is invalid.
 
     >>> parse_language("ces_Latn").language, parse_language("cz")
     ('cs', None)

@@ -17,7 +17,7 @@ _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def import_fast(name: str) -> None:
-    """Import a module without garbage collection: it would visit many objects and free none."""
+    """Import a module without garbage collection, which would visit many objects and free none."""
     if name not in sys.modules:
         gc.disable()
         try:

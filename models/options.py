@@ -1,6 +1,6 @@
 """Base class of all options: typed, frozen, checked when built, with one-line errors.
 
-An options class holds one section of the configuration. A field's docstring is its description in
+An options class is one section of the configuration. A field's docstring is its description in
 the documentation and in editors. Bounds are part of a field's type (`Count`, `Rate`); `_check`
 compares fields. The type `Annotated[str, InputPath()]` marks an input file or folder: that suffices
 to check it and to copy it from an object store.
@@ -145,7 +145,7 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
         return f"{name}: is missing"
     if first["type"] == "value_error":  # in a section, or in a list of sections
         return f"{''.join(_path(values, first['loc']))}.{first['ctx']['error']}"
-    # For a union, pydantic has one error per type; the best-fitting type's has the longest path.
+    # For a union, pydantic has one error per type; the best-fitting type has the longest path.
     found = [(_path(values, item["loc"]), item) for item in errors if item["loc"][0] == name]
     path, problem = max(found, key=lambda item: len(item[0]))
     said = [_said(item) for at, item in found if at == path]

@@ -43,7 +43,7 @@ def _escaped(found: re.Match[str]) -> str:
 class Lossy:
     """A stream for messages and logs that ignores write errors (a full disk, a closed pipe).
 
-    A failed write must not end a run, nor hide an error that Beam prints before it reports it.
+    A failed write must not end a run, nor hide an error that Beam prints before reporting it.
     """
 
     def __init__(self, stream: Any) -> None:

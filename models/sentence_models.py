@@ -62,7 +62,7 @@ _LARGEST = {
     r"num_labels": 1 << 16,
     r".*positions?(_embeddings)?": 1 << 20,
 }
-# A module's settings may hold arguments for Transformers' loaders. Some are dangerous, such as
+# A module's settings may contain arguments for Transformers' loaders. Some are dangerous, such as
 # `weights_only: false`, which unpickles. Only `_HARMLESS` are allowed.
 _FOR_LOADERS = re.compile(r"(model|tokenizer|processor|config)_(args|kwargs)")
 _HARMLESS = {

@@ -81,7 +81,7 @@ _MOST = 10_000  # maximum number of values that YAML aliases may add
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which a duplicate key is an error; plain YAML silently takes the last one."""
+    """YAML in which a duplicate key is an error; plain YAML silently uses the last value."""
 
     def construct_document(self, node: yaml.Node) -> Any:
         written: dict[yaml.Node, int] = {}

@@ -53,7 +53,7 @@ class Command(NamedTuple):
 
     @property
     def panel(self) -> str:
-        """The group of commands that this one belongs to."""
+        """The group that this command belongs to."""
         return PANELS.get(self.module.partition(".")[0], "Commands")
 
     def load(self) -> Any:
@@ -118,7 +118,7 @@ PAPERS = (
     _in_the_room("extract-phrases", "analyses.phrase_table", "Extract a phrase table", beam=True),
     _analysis("evaluate-phrases", "analyses.phrase_tests", "Evaluate on phrase tasks"),
 )
-"""The commands of `paraloom papers`: only they lead from here into the package `_ROOM`."""
+"""The commands of `paraloom papers`; no other command imports the package `_ROOM`."""
 
 
 class _LazyGroup(TyperGroup):

@@ -71,7 +71,7 @@ class OpenedRun:
         return ds.dataset(paths, format="parquet")
 
     def encoder(self) -> SentenceEncoder:
-        """The encoder that the run trained; the best round's, if there were several."""
+        """The encoder that the run trained; with several rounds, the best round's encoder."""
         from paraloom.models.embeddings.model import load_encoder
 
         self.record("embeddings")

@@ -245,7 +245,7 @@ else:
 def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> list[Bitext]:
     """Expand paths and globs, and check that every file can be opened.
 
-    The matches of a glob are sorted, and a file that several globs match is taken once. Moses takes
+    The matches of a glob are sorted, and a file that several globs match is read once. Moses needs
     `{"source": …, "reference": …}`, each a path, a glob or a list, and pairs the files in this
     order. In other formats some files may be empty.
 

@@ -156,7 +156,7 @@ def beginning(path: str) -> tuple[bytes, int]:
         stream = as_text(source, path)
         while more := stream.read1(_TEXT - len(text)):
             text += more
-    seen = source.tell() - (len(text) == _TEXT)  # one less if the text continues
+    seen = source.tell() - (len(text) == _TEXT)  # one byte less if the text continues
     if seen == size(path) and text and not text.endswith(b"\n"):
         text += b"\n"
     return bytes(text), seen

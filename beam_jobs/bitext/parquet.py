@@ -21,14 +21,14 @@ from paraloom.models.text.files import CHUNK, flat, is_text
 class Parquet(RecordReader):
     """Parquet; a dot in a column name leads into a struct.
 
-    Ranges begin where shards begin. Reading a range starts at the row group that holds its first
+    Ranges begin where shards begin. Reading a range starts at the row group that contains its first
     row, so a file with one row group is one range.
     """
 
     name = "parquet"
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
-        """Example record with values of the column types; the names of all columns."""
+        """Example record with values of the column types, and the names of all columns."""
         with _opened(path) as file:
             schema, rows = flat(file.schema_arrow.empty_table()).schema, file.metadata.num_rows
         example = {name: _example(schema.field(name).type) for name in schema.names}

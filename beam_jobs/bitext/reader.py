@@ -244,7 +244,7 @@ def from_records(
 
 
 def typed(name: str, values: Iterable[Any], kind: pa.DataType, faults: dict[int, str]) -> pa.Array:
-    """Build a column from Python values; a value that the type cannot hold exactly is a fault."""
+    """Build a column from Python values; a value that the type cannot represent is a fault."""
     found = []
     for row, value in enumerate(values):
         if type(value) is int:

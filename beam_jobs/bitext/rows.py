@@ -46,7 +46,7 @@ class Bitext:
     kept: pa.Schema = field(default_factory=lambda: pa.schema([]))
     """Columns that stay with the pairs."""
     clean: tuple[str, ...] = ()  # how source and reference are cleaned (`CLEANERS`)
-    sha256: tuple[str, ...] = ()  # expected checksums; reading a file with another one fails
+    sha256: tuple[str, ...] = ()  # expected checksums; reading fails if one differs
     ids_found: bool = False
     """`input.columns` names no id column: a missing or repeated id is no reason to reject a row."""
 
@@ -56,7 +56,7 @@ class Bitext:
 
     @property
     def ids(self) -> Literal["given", "found", "made"]:
-        """Where ids come from: a column with all ids ("given") or some ("found"), or the texts."""
+        """Where ids come from: a column of all ids ("given") or some ("found"); texts ("made")."""
         return ("found" if self.ids_found else "given") if "id" in self.columns else "made"
 
 
@@ -83,7 +83,7 @@ class RawRows:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowBlock:
-    """Consecutive lines of a bitext; `pairs` and `rejected` together hold every row."""
+    """Consecutive lines of a bitext; each row is in `pairs` or in `rejected`."""
 
     pairs: pa.RecordBatch  # valid rows (`schema.INGEST`, and kept columns)
     rejected: pa.RecordBatch
@@ -147,7 +147,7 @@ def _checked(
 ) -> tuple[pa.StringArray, dict[int, str]]:
     """Clean and check the texts of a column: invalid texts become null, with a fault each.
 
-    `strict` texts are stripped and may hold no control characters. Sides and ids may not be empty.
+    `strict` texts are stripped and may have no control characters. Sides and ids may not be empty.
     """
     faults: dict[int, str] = {}
 

@@ -20,7 +20,7 @@ from paraloom.models.text.files import CHUNK, LONGEST, recoded
 _UNIT = 20  # rough minimum of bytes per unit, also in a compressed file
 _LANGUAGE = "xml:lang={}"  # the name of a segment in a record
 _CODES = ("bpt", "ept", "it", "ph", "ut")
-"""Elements in a segment that hold formatting codes of the original document."""
+"""Elements in a segment that contain formatting codes of the original document."""
 _TOKEN = re.compile(
     rb"<!--.*?-->|<!\[CDATA\[.*?]]>|(?P<opened><!--|<!\[CDATA\[)"
     rb"|(?P<begins><tu[\s/>])|(?P<ends></tu\s*>)|(?P<last></tmx\s*>)",
@@ -114,7 +114,7 @@ def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
 
 
 def _unit(text: bytes) -> tuple[dict[str, str], str]:
-    """Attributes, properties, first segment in each language; why the unit is not well-formed."""
+    """Return attributes, properties and first segment per language; and the XML fault, or ""."""
     parser, tree, fault = expat.ParserCreate("utf-8"), TreeBuilder(), ""
     parser.StartElementHandler, parser.EndElementHandler = tree.start, tree.end
     parser.CharacterDataHandler = tree.data

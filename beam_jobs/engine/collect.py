@@ -23,8 +23,8 @@ def collect(
 ) -> pa.Table:
     """Run `transform` (units in, one table out) and return its table.
 
-    All workers must be able to access the folder `output`. It holds the table, and one file per
-    started unit to show progress; both are removed at the end.
+    All workers must be able to access the folder `output`. The table, and one file
+    per started unit to show progress, are in it until the end.
     """
     rows = {unit.name: unit.rows or 0 for unit in units}
     begun, result = storage.join(output, "begun"), storage.join(output, "collected.parquet")

@@ -26,7 +26,7 @@ class Limit:
     """Largest share of rows that a job may reject."""
 
     share: float  # `max_rejected` in the configuration
-    ignored: tuple[str, ...] = ()  # prefixes of reasons that do not count: the user set them
+    ignored: tuple[str, ...] = ()  # prefixes of reasons that do not count (the user's rules)
     question: str = ""  # hint at a likely cause, for the message
 
 

@@ -82,7 +82,7 @@ def bucketed(scorers: tuple[str, ...], **variant: bool) -> pa.Schema:
 
 
 def extended(given: pa.Schema, target: pa.Schema) -> pa.Schema:
-    """Columns of a table, including the user's kept ones, and then new columns of `target`."""
+    """Columns of a table, including the user's kept columns, and then new columns of `target`."""
     fields = {of.name: of for of in (*given, *target)}
     return pa.schema(fields.values())
 
@@ -92,7 +92,7 @@ ROW = ("id", CANDIDATE.name)
 
 
 def has_candidates(table: pa.Table) -> bool:
-    """Whether a table holds several translations per source."""
+    """Whether a table has several translations per source."""
     return CANDIDATE.name in table.column_names
 
 

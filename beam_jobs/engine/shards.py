@@ -282,7 +282,7 @@ def commit(
 
 
 def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Remove row numbers and ids from reasons for rejection, so that equal ones are counted as one.
+    """Remove row numbers and ids from reasons for rejection, so that equal reasons count as one.
 
     >>> as_counted(pa.array(["in sts/2012/MSRpar (equal), row 417"]))[0].as_py()
     'in sts/2012/MSRpar (equal)'
@@ -376,7 +376,7 @@ def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
 
 
 def copy_pairs(source: str, target: str) -> None:
-    """Replace the stage at `target` by a copy of a finished one: part files and receipts.
+    """Replace the stage at `target` by a copy of a finished stage: part files and receipts.
 
     Old receipts are removed first and new ones written last, so that a partial copy never looks
     complete.

@@ -52,8 +52,8 @@ class UnitDoFn(beam.DoFn):
         yield receipt
 
     def tell(self, unit: WorkUnit, rows: float) -> None:
-        """Report the rows done so far to the launcher, at most once a second; not if the output is
-        in an object store."""
+        """Report the rows done so far to the launcher, at most once a second. Do nothing if the
+        output is in an object store."""
         if time.monotonic() - self._told >= 1 and not storage.is_remote(self.output):
             self._told = time.monotonic()
             path = storage.join(self.output, UNDER_WAY, unit.name)

@@ -94,7 +94,7 @@ def publish(folder: Path, path: str) -> None:
 
 
 def local_workdir(run: str) -> Path:
-    """Local folder of a run; for a remote run, it holds files that are not (yet) uploaded."""
+    """Local folder of a run; for a remote run, it has files that are not (yet) uploaded."""
     if not storage.is_remote(run):
         return Path(run)
     run = run.rstrip("/")

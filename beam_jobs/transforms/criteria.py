@@ -38,7 +38,7 @@ class Criteria:
     per_source: PerSource = "all"
     """Which translations of a source to take, among those that meet the other conditions: the best
     one, those that differ from each other, or all."""
-    max_overlap: float = 1.0  # trigram overlap of two `diverse` translations of a source, at most
+    max_overlap: float = 1.0  # largest trigram overlap of two `diverse` translations of a source
     language: str = ENGLISH  # the translations' language, for their overlap
     exclude: Exclusion | None = None  # evaluation sentences that no pair may contain
     generators: bool = False  # whether several generators made the translations
@@ -85,8 +85,8 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
 
 
 def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """For rows that fail exactly one of `conditions`: that one's number, int [n] (−1 for other
-    rows), and the distance from its nearest bound, float64 [n]."""
+    """For rows that fail exactly one of `conditions`, return the number of this condition, int [n]
+    (−1 for other rows), and the value's distance from the nearest bound, float64 [n]."""
     failed, which, distance = np.zeros((3, table.num_rows))
     for number, (_, fails, values, bounds) in enumerate(conditions(table, criteria)):
         which[fails] = number
@@ -257,7 +257,7 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
 
 
 def kinds_of(table: pa.Table, criteria: Criteria) -> np.ndarray:
-    """Kind of each row, text [n]: its generator, or one for all. Rows are drawn from each kind."""
+    """Kind of each row, text [n]: its generator, or one for all rows. Rows are drawn per kind."""
     if criteria.per_generator is None:
         return np.full(len(table), "sample", object)
     return np.asarray(table[schema.GENERATOR.name].to_pylist(), object)

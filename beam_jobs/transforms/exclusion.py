@@ -104,8 +104,8 @@ class EvaluationSentences:
 
 
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
-    """Yield each rule with the rows that it finds, but no earlier rule, and the first sentence in
-    each row; `sides` holds the results of `find` for each column."""
+    """Yield each rule with the rows that it finds first among the rules, and the first sentence in
+    each row; `sides` has the results of `find` for each column."""
     from scipy.sparse import csr_array
 
     seen = np.zeros(1, bool)

@@ -43,7 +43,7 @@ class Merge(beam.CombineFn):
         return []
 
     def add_input(self, values: list[Any], value: Any) -> list[Any]:
-        """Add a value; the first one in the accumulator is the merged one."""
+        """Add a value; the first value in the accumulator is the merged value."""
         values = [*values, value]
         merged, *pending = map(self.rows, values)
         return [self.merge(values)] if sum(pending) >= merged else values

@@ -106,7 +106,7 @@ class Sketch:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Ranks, and each one's first and last possible key: int64, uint64, uint64 [n]."""
+    """Ranks, and the first and last possible key of each rank: int64, uint64, uint64 [n]."""
 
     ranks: np.ndarray
     first: np.ndarray
@@ -115,7 +115,7 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Windowed:
-    """Rows `below` each window, int64 [n]; keys and full hashes of the rows within each."""
+    """Rows `below` each window, int64 [n]; keys and full hashes of the rows within it."""
 
     below: np.ndarray
     within: list[tuple[np.ndarray, np.ndarray]]  # uint64 [m], uint64 [m]
@@ -128,7 +128,7 @@ class Windowed:
 
 
 def sample(columns: Columns, seed: int = 0) -> dict[str, Sketch]:
-    """Sketch one shard's scores; the sketches hold all keys."""
+    """Sketch one shard's scores; the sketches contain all keys."""
     return {name: Sketch([keys]) for name, keys, _ in _keys(columns, seed)}
 
 

@@ -21,7 +21,9 @@ from paraloom.models.chat.answers import Answer, Request, parse
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError, one_line
 
-ATTEMPTS = 6  # attempts at a request; then it fails, or the job if nothing was answered meanwhile
+# After these attempts, the job ends if no request was answered meanwhile. Otherwise the request
+# fails, or is attempted again after HTTP 429.
+ATTEMPTS = 6
 FIRST_PAUSE = 1.0  # seconds, doubled with every attempt
 LONGEST_PAUSE = 300.0
 _LARGEST = 4 << 20  # bytes of a response

@@ -88,7 +88,7 @@ class ChatGenerator(Options):
     def _check(self) -> None:
         if not self.api_key_env.isidentifier():  # it may be the key itself
             raise ValueError("api_key_env: must be the name of an environment variable")
-        if not _ADDRESS.fullmatch(self.base_url):  # not quoted: it may hold a password
+        if not _ADDRESS.fullmatch(self.base_url):  # not quoted: it may contain a password
             raise ValueError(
                 "base_url: must be an address such as http://localhost:8000/v1, without a user, a "
                 "password or a query; a key belongs in the variable that api_key_env names"

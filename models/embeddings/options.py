@@ -51,7 +51,7 @@ class Task(NamedTuple):
 
 
 class EmbeddingOptions(Options):
-    """The encoder and its training. Defaults are the papers' where they agree.
+    """The encoder and its training. Defaults are the values in the papers, if these agree.
 
     W&G is Wieting & Gimpel 2017, ParaNMT is Wieting & Gimpel 2018.
     """

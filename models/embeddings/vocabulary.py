@@ -253,7 +253,7 @@ def _trigram_keys(entries: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _tag(column: RaggedIds, start: bool, end: bool) -> RaggedIds:
-    """Add the begin tag (1) before and the end tag (2) after every sentence, or one of them."""
+    """Add the begin tag (1) before and the end tag (2) after every sentence, or only one tag."""
     offsets = column.offsets + (start + end) * np.arange(len(column.offsets))
     ids = np.zeros(offsets[-1], np.int32)
     if start:

@@ -65,7 +65,7 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
 
 def adopt(folder: Path, digest: str) -> None:
     """Link another machine's conversion into this user's cache if its files have this `digest`;
-    else `convert_once` makes it. The folder's name is that of the cached one, as for `publish`."""
+    otherwise `convert_once` converts the model here. `folder` is named as in the cache."""
     path = user_cache() / "nmt" / folder.name
     with locked(path.with_name(f".{path.name}.lock")):
         if not _open(path) and (found := _open(folder)) and found.digest == digest:

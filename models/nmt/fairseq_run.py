@@ -56,7 +56,7 @@ def _batch_by_size(
     """Cut sorted examples into the same batches as fairseq's compiled function with this name.
 
     In Python, fairseq can be installed without a C++ compiler. A batch grows in steps of
-    `required_batch_size_multiple` examples, and holds at most `max_tokens` tokens with padding.
+    `required_batch_size_multiple` examples, and has at most `max_tokens` tokens with padding.
     """
     order = np.asarray(indices, dtype=np.int64)
     lengths = (

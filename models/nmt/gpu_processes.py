@@ -33,7 +33,7 @@ class GpuProcesses:
     """Translators on GPUs, each in a process; to be used like one `Translator`.
 
     A call goes to the GPU with the fewest sentences under way, and waits while all GPUs have
-    enough. If a decoding process dies, this process dies, too, as if it had decoded itself.
+    enough. If a decoding process dies, this process dies, too, as if it did the decoding.
     """
 
     def __init__(self, load: Load, gpus: Sequence[int]) -> None:

@@ -87,7 +87,7 @@ class NmtOptions(Options):
     dual_score use it, too; for them, null trains one on the input."""
     reuse: Annotated[str, InputPath(copied=False)] | None = None
     """Folder of another run, also in object storage: its translations by the same model with the
-    same options are reused. The run's own earlier ones are always reused; see `resume.md`."""
+    same options are reused. The run's own translations are always reused; see `resume.md`."""
     beam: Size = 12
     """Beam size; the best hypothesis is the translation."""
     candidates: Annotated[int, Field(ge=1, le=100)] = 1

@@ -43,7 +43,7 @@ def train_nmt(
     """Train a transformer on pairs and write a model folder.
 
     Checkpoints and their average are compared by the BLEU of greedy translations on half of the
-    held-out pairs. The best one's BLEU with the default beam is reported on the other half.
+    held-out pairs. The best model's BLEU with the default beam on the other half is reported.
 
     An interrupted training starts from the beginning. On a CPU the same arguments, seed and number
     of threads give the same weights.

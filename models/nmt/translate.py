@@ -234,7 +234,7 @@ def in_halves(
     work: Callable[[Sequence[int]], None],
     failed: Callable[[int, Exception], None],
 ) -> None:
-    """Process a batch; if the engine fails, process its halves, down to single rows: `failed`."""
+    """Process a batch; if the engine fails, process its halves. Call `failed` for a single row."""
     try:
         work(rows)
     except Exception as error:

@@ -93,6 +93,6 @@ def check(
     passes: str, failure: str, resource: Resource | None = None
 ) -> Callable[[Function], Function]:
     """Declare a scorer with the value 1 for pairs that pass and 0 for pairs that fail; `failure` is
-    the reason for rejecting these."""
+    the reason for rejecting failing pairs."""
     meaning = f"1 where {passes}, else 0"
     return scorer(meaning=meaning, unit="passes", failure=failure, resource=resource)

@@ -157,7 +157,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
 
 
 def _auxiliary(clause: Any) -> Any:
-    """Find the finite auxiliary of a main clause, after which "not" may stand."""
+    """Find the finite auxiliary of a main clause, which "not" may follow."""
     root = clause.root
     subjects = [child for child in root.children if child.dep_ in ("nsubj", "nsubjpass", "expl")]
     verbs = [child for child in root.children if child.dep_ in ("aux", "auxpass")] or [root]

@@ -15,7 +15,7 @@ _MEMORY = ("MemoryError", "out of memory", "llocate memory", "bad_alloc")
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C caused an error: during the import of a C module, it raises another error."""
+    """Whether Ctrl-C caused an error: while a C module is imported, Ctrl-C raises another error."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

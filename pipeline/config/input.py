@@ -28,12 +28,13 @@ class InputOptions(Options):
     format: Format
     """Format of the files."""
     paths: list[InputGlob] | dict[str, InputGlob | list[InputGlob]]
-    """Files or globs; for moses `{source: …, reference: …}`; for hub data sets (`owner/name`,
-    `owner/name@revision`) or folders like one; for opus names of corpora (`Books`, `Books@v1`)."""
+    """Files or globs. moses needs `{source: …, reference: …}`; hub needs data sets (`owner/name`,
+    `owner/name@revision`) or folders like one; opus needs names of corpora (`Books`,
+    `Books@v1`)."""
     columns: dict[str, str] = Field(default={})
-    """Names that the columns `source`, `reference` and `id` have in parquet, jsonl and hub, if they
-    differ; a nested column is named `translation.cs`. Without id here, a column `id` (in TMX
-    `tuid`) is used if there is one; a row without an id gets one that is made from its texts."""
+    """Names of the columns `source`, `reference` and `id` in parquet, jsonl, csv and hub, if they
+    differ; a nested column is named `translation.cs`. If `id` is not set, a column `id` (in
+    TMX `tuid`) is used if it exists; a row without an id gets one that is made from its texts."""
     keep: list[str] = Field(default=[])
     """Further columns (text, numbers, true or false) to copy into corpus and release; `where` and
     `select.where` may name them."""
@@ -55,8 +56,8 @@ class InputOptions(Options):
     back."""
     check_languages: bool = True
     """Check the two codes, and that the first rows and the translation model are in these
-    languages. A certain mistake ends the command, a possible one prints a notice; false: no
-    check."""
+    languages. A certain mistake ends the command; a possible mistake prints a notice. false:
+    no check."""
     language_identifier: Annotated[str | None, Field(exclude_if=operator.not_)] = None
     """Your own function to identify languages for `where` and `check_languages`: `FILE.py:NAME`, or
     `MODULE:NAME` in an installed package; null: fastText's lid.176. See languages.md."""

@@ -59,12 +59,12 @@ def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
 
 
 def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, bool]:
-    """A message on the sides that are not in their configured language, "" if all are; and whether
-    it is certain.
+    """Find the sides that are not in their configured language. Return a message on them ("" if
+    there are none), and whether the mistake is certain.
 
     It is not certain if there are few rows, if the identifier does not know the configured language
-    or confuses it with the one found, or if both sides are in one language: the beginning may be
-    untranslated.
+    or confuses it with the language found, or if both sides are in one language: the beginning may
+    be untranslated.
     """
     wrong = {
         side: of
@@ -93,8 +93,8 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
 
 
 def check_model(model: NmtModel, key: str, languages: Languages) -> None:
-    """Check that a model translates between the languages; it passes if its files name none. `key`
-    is the configuration's key that names the model."""
+    """Check that a model translates between the languages; a model whose files name no languages
+    passes. `key` is the configuration key that names the model."""
     (source, target), wanted = model.languages, (languages.source or "", languages.target or "")
     line = f"{key}: {model.path} translates {source} into {target}, not {' into '.join(wanted)}"
     if differ(target, wanted[1]):

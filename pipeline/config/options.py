@@ -191,7 +191,7 @@ class Config(Options):
 
     @property
     def nmt_name(self) -> str | None:
-        """The name of the generator `nmt`, if back-translation is one of several."""
+        """The name of the generator of kind `nmt`; None if `generators` has no such generator."""
         return next((of.name for of in self.generators or () if of.kind == "nmt"), None)
 
     @property
@@ -391,7 +391,7 @@ def _recorded(value: Any) -> Any:
 
 
 def _check_each(key: str, conditions: Sequence[str], check: Callable[[Predicate], object]) -> None:
-    """Check the conditions of a key; a ValueError names the wrong one."""
+    """Check the conditions of a key; a ValueError names the wrong condition."""
     for i, text in enumerate(conditions):
         try:
             check(Predicate.parse(text))

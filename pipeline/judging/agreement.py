@@ -104,8 +104,9 @@ def judged_rows(
     where: Sequence[Predicate] = (),
     more: Sequence[str] = (),
 ) -> tuple[dict[PairTexts, dict[str, Any]], dict[str, list[int]]]:
-    """Each judged pair's first row in the run, with a value `meets` for the conditions; and the
-    number of rows that meet the conditions and have different sides, by score and decile."""
+    """Return each judged pair's first row in the run, with a value `meets` (whether it meets the
+    conditions), and the number of rows that meet them and have different sides, by score and
+    decile."""
     references = pa.array(sorted({reference for reference, _ in wanted}), pa.string())
     columns = [*schema.ROW, "reference", "translation", *more]
     columns += [*scores, *map(schema.decile, scores)]

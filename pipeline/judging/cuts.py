@@ -78,11 +78,11 @@ class JudgedRecord(StageRecord, stage="judged"):
 
 
 def recommend(scores: Mapping[str, ScoreAgreement], wanted: float) -> Cut | None:
-    """The cut that keeps most rows while its Wilson interval begins at `wanted` or above.
+    """The cut that keeps most rows among the cuts that reach `wanted` (see `Cut.reached`).
 
-    If several cuts keep the same percentage of all rows, the one with the highest precision is
-    returned; if no interval begins at `wanted` or above, the cut whose interval begins highest;
-    None if no score has a judged pair in its best decile that has rows.
+    If several cuts keep the same percentage of all rows, the cut with the highest precision is
+    returned. If no cut reaches `wanted`, the cut whose interval begins highest is returned; if no
+    score has a judged pair in its best decile with rows, None.
     """
     total = max((sum(of.rows) for of in scores.values()), default=0)
 

@@ -18,7 +18,7 @@ from paraloom.pipeline.judging.judgments import Judgment
 
 
 def precision_line(name: str, good: int, judged: int) -> str:
-    """The precision of a run's corpus, or a named selection's, with Wilson's interval.
+    """The precision of the corpus of a run or of a named selection, with Wilson's interval.
 
     >>> precision_line("", 10, 10)
     'Precision of the corpus: 10 of 10, 95% interval 0.72 to 1.00'

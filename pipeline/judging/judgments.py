@@ -114,7 +114,7 @@ class JudgeFile:
     """
 
     def __init__(self, run: str, judge: str) -> None:
-        """Read the file, end its last line, and cut off an incomplete one."""
+        """Read the file; end its last line, or cut it off if it is incomplete."""
         self._path = Path(run, FOLDER, f"{checked_name(judge)}{_SUFFIX}")
         self.actions = _last_actions(run, judge)
         if self._path.exists():

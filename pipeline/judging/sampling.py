@@ -101,7 +101,7 @@ def sample_selection(
 def sample_corpus(
     run: ScoredRun, pairs: int, stage: str, missed: Criteria | None = None
 ) -> list[Pair]:
-    """Random pairs of a stage's corpus; or, with criteria, scored pairs that just `missed` them."""
+    """Random pairs of a stage's corpus; with criteria, scored pairs that just `missed` them."""
     columns = [*_TEXTS, *(missed.columns if missed else ())]
     tables = run.tables(columns, "" if missed else stage)
     return _pairs(sample_rows(tables, missed, pairs, run.record.config.seed))
@@ -110,8 +110,8 @@ def sample_corpus(
 def sample_rows(
     tables: Iterable[pa.Table], missed: Criteria | None, count: int, seed: int
 ) -> pa.Table:
-    """Random rows; or, with criteria, rows that fail exactly one condition: from each condition in
-    turn, the row nearest to its bound."""
+    """Random rows; with criteria, rows that fail exactly one condition. The conditions take
+    turns, and each adds the row nearest to its bound."""
 
     def turns() -> Iterator[pa.Table]:
         for table in tables:
@@ -124,7 +124,7 @@ def sample_rows(
 
 def _sample(tables: Iterable[pa.Table], spread: Sequence[str], count: int, seed: int) -> pa.Table:
     """Rows with different sides, spread evenly over the values of each column of `spread`; rows
-    with the same value are ordered by distance and hash. Without tables, one without columns."""
+    with the same value are ordered by distance and hash. Without tables, the result is empty."""
     kept: pa.Table | None = None
     for table in tables:
         table = table.filter(pc.not_equal(table["reference"], table["translation"]))
@@ -166,8 +166,9 @@ def _in_order(
 ) -> list[int]:
     """Row numbers in the order of the sample, without repeated texts.
 
-    The next row comes from the cell with the fewest chosen rows so far. Among this cell's first
-    waiting rows, the one whose cells have the fewest chosen rows, over all columns, is taken.
+    The next row comes from the cell with the fewest chosen rows so far, relative to a cell's share
+    of its column. It is the row, among this cell's first waiting rows, whose cells have the fewest
+    chosen rows over all columns.
     """
     waiting = {cell: rows.tolist() for cell, rows in cells.items()}
     parts = Counter(name for name, _ in cells)  # cells per column; fewer cells have more rows each

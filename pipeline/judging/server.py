@@ -77,7 +77,7 @@ class Session:
         self._lock = Lock()
 
     def state(self, judge: str) -> dict[str, Any]:
-        """The judge's next pair (None after the last one) and progress."""
+        """The judge's next pair (None after the last pair), and progress."""
         with self._lock:
             return self._state(self._file(judge))
 

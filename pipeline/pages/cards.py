@@ -53,7 +53,7 @@ def data_card(
     record: RunRecord, size: int, release: Release | None = None, precision: str = ""
 ) -> str:
     """The text of the card of a run's corpus. `size` is the size of the part files in bytes,
-    `precision` the corpus's line from `corpus_precisions`."""
+    `precision` is the corpus's line from `corpus_precisions`."""
     source = record.config.input
     assert source is not None
     columns = schema.bucketed(tuple(record.config.score.names), **record.config.variant)

@@ -124,7 +124,7 @@ def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`
 
 
 def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
-    """Advice if the two sides of most pairs hardly differ; "" if they differ, or this is unknown.
+    """Advice if the sides of most pairs hardly differ; "" if they differ, or no median is known.
 
     >>> near_copies(PairsRecord(unigram_f1=0.84), SelectOptions()).partition(";")[0]
     'The sides of most pairs differ little: the median unigram F1 of the corpus is 0.84'

@@ -45,7 +45,7 @@ class Release(NamedTuple):
     repo: str | None  # name on the Hub, if it has one already
     seed: int  # seeds the hash that divides references into splits
     configurations: tuple[Configuration, ...]  # the first one, with all columns, is the default
-    negatives: tuple[tuple[str, str, int], ...] = ()  # kind, meaning and number of each
+    negatives: tuple[tuple[str, str, int], ...] = ()  # per kind: name, meaning, number
     neighbours: str = ""  # the models that found negatives near the anchor
 
 
@@ -59,8 +59,8 @@ def license_name(license: str) -> str:
 
 
 def license_metadata(license: str | None, link: str | None = None) -> dict[str, str]:
-    """A licence's metadata, for None an unknown licence's; `link` leads to the text of a licence
-    that the Hub does not list.
+    """The metadata of a licence; None stands for an unknown one. `link` leads to the text of a
+    licence that the Hub does not list.
 
     >>> license_metadata("MIT"), license_metadata("CzEng: research only", "LICENSE")["license_name"]
     ({'license': 'mit'}, 'czeng-research-only')

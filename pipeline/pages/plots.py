@@ -83,8 +83,8 @@ def axis(values: Array, bins: int) -> Array:
 
 
 def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | None:
-    """A score of wording and a score of meaning, if possible scores that select (`limited`). If one
-    is missing, another score takes its place; None if there are fewer than two scores.
+    """A score of wording and a score of meaning, preferably scores that select (`limited`).
+    Another score replaces a missing one; None if there are fewer than two scores.
 
     >>> axes(["unigram_f1", "word_order", "translation_score"], ["word_order"])
     ('unigram_f1', 'word_order')
@@ -125,7 +125,7 @@ class Scale(NamedTuple):
 
 
 def padded(values: Iterable[float], start: float, end: float) -> Scale:
-    """An axis that holds all values, with some room at both ends."""
+    """An axis from the lowest to the highest value, with some room at both ends."""
     found = [*map(float, values)]
     room = 0.08 * (max(found) - min(found)) or 0.05
     return Scale(min(found) - room, max(found) + room, start, end)

@@ -1,7 +1,7 @@
 """Templates as HTML, for the report, and as Markdown, for the cards.
 
-Values are escaped: in HTML unless they are `Markup`, in Markdown to plain text on one line unless
-they are `Markdown`.
+Values are escaped. In HTML, only `Markup` stays as it is. In Markdown, only `Markdown` stays; other
+values become plain text on one line.
 """
 
 import re
@@ -86,7 +86,7 @@ def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[
     a <mark>big</mark> dog runs.
     """
     token = _CHARACTER if is_unspaced(language) else _WORD
-    parts = [token.split(text) for text in (first, second)]  # words are at odd places
+    parts = [token.split(text) for text in (first, second)]  # words have odd indices
     words = [[part.lower() for part in of[1::2]] for of in parts]
     html, done = [escape(of[0]) for of in parts], [0, 0]
     for block in LCSseq.opcodes(*words).as_matching_blocks():  # the last one is empty

@@ -20,7 +20,7 @@ _SHOWN = {
 
 _GENERATOR = "kind name response n temperature top_p seed max_tokens license prices"
 _ERROR = re.compile(r"(no answer: (?:HTTP \d+|\w+)): .*", re.DOTALL)
-"""A reason that quotes a server or a connection, and so may hold addresses."""
+"""A reason that quotes a server or a connection, and so may contain addresses."""
 
 
 def shown_configuration(record: RunRecord) -> dict[str, Any]:

@@ -151,7 +151,8 @@ class Sample:
     def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
         """Move the bound on wording, and set the bound on meaning so that as many pairs are kept.
 
-        None without scores of both, or if fewer than ENOUGH pairs of the sample are selected.
+        None if there is no score of wording or of meaning, or if fewer than ENOUGH pairs of the
+        sample are selected.
         """
         limits = {each: each.column.removesuffix(schema.decile("")) for each in criteria.where}
         by = [] if criteria.deciles is None else [criteria.by]

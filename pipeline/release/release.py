@@ -47,7 +47,7 @@ def make_release(
 ) -> dict[str, int]:
     """Make the release of a run's corpus, or of a named selection, in the folder `out`.
 
-    It replaces an earlier release. Returns the rows of each split.
+    It replaces an earlier release. Returns the number of rows of each split.
     """
     found = read_run(run)
     record, out = finished_corpus(run, found, selection), out.resolve()
@@ -121,7 +121,7 @@ def files_of(folder: Path) -> list[str]:
 
 
 def push(folder: Path, repo: str) -> str:
-    """Send a release to the data set `repo`; a new one is private. Returns its address.
+    """Send a release to the data set `repo`, which is private if it is new; return its address.
 
     Files of an earlier release are replaced; other files in the repository stay.
     """

@@ -132,8 +132,8 @@ def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
 
 
 class _Near:
-    """Makes negatives of kind `near`: the nearest positive of another pair within the bounds, but
-    no sentence that the corpus has as a paraphrase."""
+    """Makes negatives of kind `near`: the nearest positive within the bounds, from a pair that
+    shares neither source nor text with the anchor's pair."""
 
     def __init__(self, rows: Rows, options: TripletOptions) -> None:
         from paraloom.models.embeddings.applications.mining import write_texts
@@ -178,7 +178,7 @@ class _Near:
         return np.asarray(np.any(same, axis=0))
 
     def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
-        """The first usable pairs, if the cross-encoder's score is within the upper bounds, too."""
+        """Which of the first usable pairs the cross-encoder scores within the upper bounds, too."""
         from paraloom.models.scorers.learned.sentence_similarity import cross_encoder
 
         asked = usable & (np.cumsum(usable, axis=1) <= _JUDGED)
@@ -265,7 +265,7 @@ def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[
             path = rows.work.with_suffix(f".{block.start}.parquet")
             try:
                 made = pq.read_table(path, schema=_TRIPLETS)
-            except (OSError, pa.ArrowException):  # not there, or damaged
+            except (OSError, pa.ArrowException):  # missing or damaged
                 opened = opened or [*makers(rows, options)]
                 made = _triplets(block, opened)
                 with atomic_file(path) as temporary:

@@ -2,7 +2,7 @@
 
 A stage is finished if its folder has a `_stage.json`, which is written last; readers of data sets
 skip files that begin with an underscore. run.json has the run's configuration and the stages that
-the last command wanted. manifest.json, made from the records, has them all in one file for readers.
+the last command wanted. manifest.json combines all these records in one file for readers.
 """
 
 import json
@@ -51,7 +51,7 @@ def is_run(folder: str) -> bool:
 
 
 def read_run(folder: str) -> RunRecord:
-    """The record of the run in a folder; an empty one if no run has begun there."""
+    """The record of the run in a folder; an empty record if no run has begun there."""
     path = storage.join(folder, HEADER)
     if not storage.exists(path):
         if storage.exists(storage.join(folder, "manifest.json")):
@@ -94,7 +94,7 @@ def recorded_config(values: dict[str, Any]) -> Config:
 
 
 def settled(stages: dict[str, StageRecord], record: RunRecord) -> dict[str, StageRecord]:
-    """The stages, without the one under way and those made from a result that has changed since."""
+    """Leave out the stage under way, and stages made from a result that has changed since."""
     left = {record.under_way.stage} if record.under_way else set()
     before = -1
     while before < len(left):
@@ -162,15 +162,15 @@ def locked(folder: str) -> AbstractContextManager[None]:
 
     Object stores have no locks. Two machines that work on one run there do the same work twice with
     the same result, or, with different configurations, remove each other's receipts until one of
-    them gives up. Results are never mixed up, because each has its key.
+    them gives up. Results are never mixed up, because each result has its key.
     """
     here = remote.local_workdir(folder) / ".lock"
     return files.locked(here, f"{folder}: another paraloom is at work on this run")
 
 
 def with_selections(config: Config) -> Config:
-    """Add to the configuration the run's named selections from earlier commands, except those
-    that it sets to null."""
+    """Add to the configuration the run's named selections from earlier commands, except
+    selections that `config` sets to null."""
     before = read_run(config.run).config.select.named
     if not (before or config.select.named):
         return config
@@ -188,7 +188,7 @@ def with_selections(config: Config) -> Config:
 
 
 def started(folder: str) -> RunRecord:
-    """The record of a run that has begun, for commands that follow it; else a UserError."""
+    """The record of a run, for commands that follow it; a UserError if no run has begun."""
     if not is_run(folder):
         read_run(folder)
         raise UserError(f"{folder}: no run here: it has no {HEADER}")
@@ -196,8 +196,7 @@ def started(folder: str) -> RunRecord:
 
 
 def finished(folder: str) -> RunRecord:
-    """The record of a run that has finished a stage, for commands that show results; else a
-    UserError."""
+    """The record of a run, for commands that show results; a UserError if no stage is finished."""
     record = read_run(folder)
     if not record.stages:
         raise UserError(f"{folder}: no run here that has finished a stage")
@@ -225,7 +224,7 @@ def outdated(record: RunRecord) -> list[str]:
 
 def as_made(record: RunRecord) -> RunRecord:
     """The record with the configuration, versions and stages that made its corpus, even if they are
-    outdated; use it to describe this corpus. The same as `current` if the run has no corpus."""
+    outdated; use it to describe this corpus. The same as `current` if no corpus is outdated."""
     made = record.stages.get("select")
     if made is None or "select" not in record.outdated:
         return current(record)

@@ -2,9 +2,9 @@
 
 With `loop.rounds`, selection and training are repeated, and the best round is the result. The first
 round's scores, deciles and automatic selection are in the run's own folders, as in a run with one
-round; its other stages, and the later rounds, are derived runs in `rounds/<n>/`. A round after the
-first ranks pairs by similarity according to the previous round's encoder (ParaNMT, footnote 2), and
-trains its own encoder from scratch, with the same options and seed.
+round. Derived runs in `rounds/<n>/` make the other stages of the first round, and the later rounds.
+A round after the first ranks pairs by similarity according to the previous round's encoder
+(ParaNMT, footnote 2), and trains its own encoder from scratch, with the same options and seed.
 
 After all rounds, the stage `loop` evaluates their encoders on the labelled pairs. The run's own
 `select`, `embeddings` and `evaluate` are then copies from the best round.
@@ -35,7 +35,7 @@ class PlannedStage(NamedTuple):
         return self.run.path(self.stage.name)
 
     def reads(self) -> dict[str, tuple[Run, str]]:
-        """The run and the name of each stage that it reads, by the stage's name in the key."""
+        """The run and name of each stage that this stage reads, by its name in the key."""
         names = self.stage.dependencies(self.run.config)
         there = [name for name in names if stages()[name].enabled(self.run.config)]
         own = {name: (self.run.owner(name), name) for name in there}
@@ -139,11 +139,11 @@ def outdated(steps: Sequence[PlannedStage]) -> set[str]:
 
 
 def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
-    """Copy a result with the same key, so that it is not made again; returns its record, or None
-    without such a result.
+    """Copy a result with the same key, so that it is not made again. Return its record; None if no
+    such result exists.
 
     A first round and a run with one round have the same keys, but different folders. So after a
-    change of `loop.rounds`, results may be there in the other folder.
+    change of `loop.rounds`, results may exist in the other folder.
     """
     if stage.copy is None or run.place not in ("", "rounds/1"):
         return None

@@ -41,7 +41,7 @@ class StageRecord(Lenient):
     classes: ClassVar[dict[str, type[StageRecord]]] = {}
 
     key: str = ""  # digest of everything that the result depends on
-    digest: str = ""  # the result's; keys of later stages depend on it
+    digest: str = ""  # digest of the result; keys of later stages depend on it
     seconds: float = 0.0  # from the stage's start to its end
     peak_memory: int = 0  # bytes, the largest of any process of the stage; 0 if it was not measured
     round: int | None = None  # the best round, if the result is copied from it
@@ -70,7 +70,7 @@ class PairsRecord(StageRecord, stage="select"):
     cleaned: dict[str, int] = {}  # pairs that `input.clean` changed, by kind
     unigram_f1: float | None = None  # for a corpus: the median over up to about 10,000 pairs
     text: str = ""  # for a corpus: `tsv_state` of its text form
-    earlier: int | None = None  # number of pairs in the corpus that this one replaced, if any
+    earlier: int | None = None  # number of pairs in the replaced corpus, if any
     still: int | None = None  # how many of those pairs are in this corpus, too, by id
 
 
@@ -113,7 +113,7 @@ _PAIR_MODELS = "sentence_model cross_encoder_model wordnet spacy forward_model"
 
 
 class ScoringModelRecord(StageRecord, stage=_PAIR_MODELS):
-    """A model that scores pairs: a sentence or translation model, one of spaCy's, or WordNet."""
+    """A model that scores pairs: sentence or translation model, spaCy pipeline, or WordNet."""
 
     model: UsedModel = UsedModel()
 
@@ -139,7 +139,7 @@ class ScoreRecord(PairsRecord, stage="score"):
 
 
 class BucketRecord(PairsRecord, stage="bucket"):
-    """Pairs with deciles; `deciles` has each scorer's."""
+    """Pairs with deciles; `deciles` describes the deciles of each score."""
 
     deciles: dict[str, Deciles] = {}
 
@@ -325,7 +325,7 @@ class RunRecord(Lenient):
 
     @property
     def bleu(self) -> float | None:
-        """BLEU, on held-out pairs, of the translation model that the run trained, if it did."""
+        """BLEU of the translation model on held-out pairs; None if the run did not train it."""
         return (self.find(TrainingRecord, "nmt") or TrainingRecord()).training.get("bleu")
 
     @property

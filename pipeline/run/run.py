@@ -31,7 +31,7 @@ from paraloom.pipeline.stages import RESOURCES, TABLE, folder_of, own
 class Run:
     """A run that makes stages; code that only reads a run folder uses `RunRecord`.
 
-    A derived run has a base, and takes from it the stages that it does not make itself.
+    A derived run has a base, which has made the stages that the derived run does not make itself.
     A round or a named selection has a place below its base's folder. A preview has its own folder
     and input, and takes the trained models from its base.
     """
@@ -65,7 +65,7 @@ class Run:
 
     @property
     def trained_on(self) -> Run:
-        """The run whose corpus trains the encoder: this one, or `embeddings.selection`."""
+        """The run whose corpus trains the encoder: this run or a named selection's run."""
         name = self.config.embeddings.selection
         return self.children[f"selections/{name}"] if name else self
 
@@ -79,7 +79,7 @@ class Run:
         return tuple(name for name in TABLE if name not in taken)
 
     def owner(self, stage: str) -> Run:
-        """The run that makes a stage: this one, or its base."""
+        """The run that makes a stage: this run, or its base."""
         return self if self.base is None or stage in self.own else self.base.owner(stage)
 
     def path(self, stage: str) -> str:
@@ -161,7 +161,7 @@ class Run:
 
     @property
     def ranked_by(self) -> list[str]:
-        """The scores that may select pairs; after the first round, only the encoder's."""
+        """The scores that may select pairs; after the first round, only the encoder's score."""
         return [ENCODER] if self.before else self.config.score.names
 
     @property
@@ -170,7 +170,7 @@ class Run:
         return (self.find(ScoreRecord) or ScoreRecord()).scorers
 
     def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:
-        """The criteria of `select`, for these deciles of the score `by`; None selects all."""
+        """The criteria of `select`, for these deciles of the score `by`; None: all deciles."""
         options = self.config.select
         return replace(
             options.criteria(),

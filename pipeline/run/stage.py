@@ -47,8 +47,8 @@ class Stage:
 
     name: str
     depends_on: tuple[str, ...] | Callable[[Config], tuple[str, ...]] | None = None
-    """The stages that it reads, or a function that returns them; None: those in the table. A
-    configuration may lack some of them."""
+    """The stages that it reads, or a function that returns them; None: the stages in
+    the table. A configuration may lack some of them."""
     others: tuple[tuple[Run, str], ...] = ()  # stages of other runs that it reads
     version: int = 1  # bump when the stage makes a different result from the same input
     fingerprint: Callable[[Run], Any]
@@ -69,7 +69,7 @@ class Stage:
 
     @classmethod
     def of(cls, name: str, module: Mapping[str, Any]) -> Stage:
-        """Make a stage from a module's values: those whose names are fields of `Stage`."""
+        """Make a stage from the values of a module that are named like fields of `Stage`."""
         given = {of.name: module[of.name] for of in fields(cls) if of.name in module}
         if name in RESOURCES or TABLE[name].pairs:
             is_valid = shards_are_valid if TABLE[name].pairs else folder_is_valid
@@ -114,7 +114,7 @@ def folder_is_valid(run: Run, stage: str) -> bool:
 
 def shards_are_valid(run: Run, stage: str) -> bool:
     """`Stage.is_valid` for a pair stage: the receipts have the record's digest, and the folder has
-    their files, with the right sizes, and no others, which a late attempt may have left.
+    exactly their files, with the right sizes (a late attempt may have left others).
     """
     found, folder = receipts(run.folder(stage)), run.folder(stage)
     accepted = [shard for receipt in found for shard in receipt.shards]
@@ -162,7 +162,7 @@ def rejected_rows(receipts: Iterable[Receipt]) -> dict[str, int]:
 
 
 def saved_rows(receipts: Iterable[Receipt]) -> dict[str, Saved]:
-    """Rows spared from translation, by the configuration's key."""
+    """Rows that were not translated, by the configuration key that avoided it."""
     total: dict[str, Saved] = {}
     for receipt in receipts:
         for key, values in receipt.numbers.get("saved", {}).items():

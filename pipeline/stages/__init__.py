@@ -29,7 +29,7 @@ class Row(NamedTuple):
     makes: str  # columns that it adds to the pairs, or another result
     command: str = ""  # the command, besides `corpus`, that brings the stage up to date
     folder: str = ""  # the folder's name, if not the stage's; keys contain the folder's name
-    again: int = 0  # derived runs of this kind or a lower one make the stage for themselves
+    again: int = 0  # derived runs of the kinds 1 to `again` make the stage themselves
     pairs: bool = False  # whether it makes part files of pairs
     when: Callable[[Config], bool] = lambda config: True  # whether a configuration has it
 
@@ -152,7 +152,7 @@ RANKED = "bucket"
 """The stage whose pairs selection, judging and the report read."""
 
 RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
-"""The stages that every derived run makes for itself; the run copies the best round's, if any."""
+"""The stages that every derived run makes for itself; a run with rounds copies the best round's."""
 
 TARGETS: dict[str | None, tuple[str, ...]] = {
     "corpus": tuple(TABLE)[list(TABLE).index("select") :],

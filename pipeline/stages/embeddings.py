@@ -32,7 +32,7 @@ def depends_on(config: Config) -> tuple[str, ...]:
 
 
 def _uses_own_vectors(config: Config) -> bool:
-    """Whether `initial_vectors: auto` stands for the vectors of the stage `paragram`.
+    """Whether `initial_vectors: auto` means the vectors of the stage `paragram`.
 
     The dimension of vectors from a file is not checked here; `tasks.train` does that.
     """

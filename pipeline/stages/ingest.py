@@ -84,8 +84,8 @@ def check(config: Config) -> None:
 
 
 def check_replaces(run: Run, key: str) -> None:
-    """Check the languages of the first rows, and refuse to replace a finished run whose files were
-    all different: the input has none of the recorded paths, and none of the recorded contents.
+    """Check the languages of the first rows, and refuse to replace a finished run of other files:
+    the input has no file with a recorded path or a recorded content.
 
     Call it before the run's start is recorded, unless `--force` is given. It does nothing if the
     finished pairs have the stage's `key`, or if the run reads a sample of its base's input.

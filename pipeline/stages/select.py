@@ -94,7 +94,7 @@ def is_valid(run: Run, stage: str) -> bool:
 
 
 def copy(source: Run, target: Run) -> None:
-    """Copy part files and receipts, and the text last."""
+    """Copy part files and receipts, then the text."""
     folders = [run.folder("select") for run in (source, target)]
     text, copied = map(tsv_path, folders)
     storage.remove(copied)

@@ -42,7 +42,7 @@ class Model(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """Its folder on this machine, to which a model from elsewhere is fetched."""
+        """The model's folder on this machine; a model that is elsewhere is fetched."""
         return hub.fetch(remote.localise(self.name), self.key)
 
     @property
@@ -143,7 +143,8 @@ def translate(
 
     used, options = model.record(), model.options
     own = [decoding(options), options.several(), used.sha256, model.tags()]
-    # No reuse: sampling depends on the shard; runs on a sample measure, or have other sentences.
+    # Random translations depend on the shard, and are not reused. A run on a sample reuses none,
+    # since it measures or has other sentences.
     other = None if run.forced or run.base else run.config.nmt.reuse
     job = back_translate.TranslationJob(
         model=model.factory(run),

@@ -36,7 +36,7 @@ def prepare(options: PipelineOptions, output: str) -> None:
 
 
 def one_process(arguments: Sequence[str], accelerator: str | None) -> list[str]:
-    """Add arguments for one worker process per machine, so that it holds each model once.
+    """Add arguments for one worker process per machine, so that it has one copy of each model.
 
     By default Dataflow starts one process per core with 12 threads: each process would load
     the model and use all cores, and each thread would hold a shard. Here each GPU has one thread

@@ -28,7 +28,7 @@ def label(options: PipelineOptions, work: str) -> None:
 def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> PipelineResult:
     """Submit a job, or attach to the active job that does the same work.
 
-    Only its own launcher can use the result of a job without a label, so other launchers cancel it.
+    Only the launcher that submitted a job without a label can use it, so other launchers cancel it.
     """
     from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import Conflict

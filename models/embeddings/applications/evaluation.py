@@ -96,7 +96,7 @@ class Report:
     mteb: list[list[float]]  # [models][benchmarks]
 
     def mean(self, model: int, group: str) -> LabelCorrelation:
-        """Unweighted mean over the group's data sets; undefined if one of them is."""
+        """Unweighted mean over the group's data sets; undefined if one correlation is undefined."""
         pairs = zip(self.data, self.correlations[model], strict=True)
         found = [correlation for data, correlation in pairs if data.group == group]
         return LabelCorrelation(*(float(column) for column in np.mean(found, axis=0)))

@@ -32,7 +32,7 @@ class Bounds:
 
     min_score: float = 0.3
     max_score: float = 0.6
-    relative_margin: float = 0.1  # the negative's is lower by this share of the positive's
+    relative_margin: float = 0.1  # the cosine is lower than the positive's by this share
 
     def hold(self, scores: Matrix, positive: Matrix) -> NDArray[np.bool_]:
         """Whether the scores [n, k] are within the bounds, given the positives' scores [n]."""

@@ -135,7 +135,7 @@ def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
 
 
 def _line_blocks(path: Path) -> Iterator[tuple[int, pa.StringArray]]:
-    """Yield blocks of `_ROWS` lines, each after its first line's number."""
+    """Yield (number of the first line, block of `_ROWS` lines); the last block may be shorter."""
     first, rest = 1, pa.array([], pa.string())
     for _, text in text_blocks(path, _FALLBACK):
         lines = pc.split_pattern([text.removesuffix("\n")], "\n").values

@@ -20,13 +20,13 @@ _tanh_backward = torch.ops.aten.tanh_backward.grad_input
 
 
 class LSTM(nn.Module):
-    """An LSTM over sentences in one direction: torch's cell, or the one with peepholes.
+    """An LSTM over sentences in one direction: torch's cell, or a cell with peepholes.
 
     With peepholes (Gers et al. 2003; used by W&G 2017) each component of a gate also depends on the
     same component of the cell: the input and forget gates on cₜ₋₁, the output gate on cₜ.
 
     On a GPU, cuDNN computes torch's cell; everything else is computed here, on tries that share the
-    states of common prefixes. An `nn.LSTM` always holds the weights.
+    states of common prefixes. An `nn.LSTM` always has the weights.
     """
 
     def __init__(

@@ -14,13 +14,13 @@ from paraloom.models.embeddings.ragged_columns import offsets_of, positions
 
 
 class PrefixTrie(NamedTuple):
-    """Prefixes of n sentences, numbered level by level: those on level t have t + 1 words."""
+    """Prefixes of n sentences, numbered level by level: a prefix on level t has t + 1 words."""
 
     starts: NDArray[np.int64]  # [levels + 1]: level t has the nodes `starts[t]:starts[t + 1]`
     rows: NDArray[np.int64]  # [nodes]: the last word's row in `RaggedBatch.vectors`
     parents: NDArray[np.int64]  # [nodes]: the prefix one word shorter; 0 on level 0
     paths: NDArray[np.int32]  # [tokens]: the node that reads each token, sentence after sentence
-    ends: NDArray[np.int64]  # [n]: the node of the whole sentence; -1 for an empty one
+    ends: NDArray[np.int64]  # [n]: the node of the whole sentence; -1 for an empty sentence
 
 
 def build_trie(

@@ -43,7 +43,7 @@ class Recurrent(TokenEncoder):
         self.layer = nn.Linear(2 * size, size) if both and combination == "tanh" else None
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """Encode n sentences after the lookup; zeros for an empty one."""
+        """Encode n sentences after the lookup; zeros for an empty sentence."""
         outputs, tries = zip(*(network(batch) for network in self.directions), strict=True)
         # Nodes to pool: one per word, or the last of every non-empty sentence.
         nodes, offsets = [trie.paths for trie in tries], batch.offsets
@@ -76,7 +76,7 @@ class Recurrent(TokenEncoder):
 
 
 def _pool(batch: RaggedBatch, pooling: Pooling) -> Tensor:
-    """Pool to one vector per sentence, [n, size]; zeros for an empty one."""
+    """Pool to one vector per sentence, [n, size]; zeros for an empty sentence."""
     if pooling == "max":
         return maxima(batch)
     if torch.is_grad_enabled():

@@ -96,7 +96,7 @@ def _stop(code: str) -> str:
 
 
 def _abbreviations(code: str) -> tuple[str, str]:
-    """Two regex alternations of Moses' abbreviations: those for any place, those before numbers."""
+    """Two regex alternations of Moses' abbreviations: for any place, and only before numbers."""
     folder = files("mosestokenizer") / "share" / "nonbreaking_prefixes"
     path = folder / f"nonbreaking_prefix.{code}"
     if not path.is_file():  # Moses' default

@@ -26,7 +26,7 @@ from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind, tag_c
 from paraloom.models.errors import UserError, reading
 from paraloom.models.hashing import text_hashes
 
-POOL = 200_000  # pairs shuffled together and held in memory
+POOL = 200_000  # pairs shuffled together and kept in memory
 _ROWS = 20_000  # rows tokenised per batch
 
 
@@ -35,7 +35,7 @@ class Pairs(Pool["Pairs"]):
     """n pairs of sentences as ids, and counts of pairs left out on reading."""
 
     sides: Sequence[Sentences]
-    """n left and n right sentences; with hard negatives, n of these, empty where there is none."""
+    """n left and n right sentences; with hard negatives, n negatives, empty if a pair has none."""
     keys: NDArray[np.uint64]  # [2, n]: equal for equal sentences, on either side
     sources: NDArray[np.uint64] | None = None  # [n]: equal for translations of one source
     identical: int = 0  # pairs left out because both sides are equal after tokenisation

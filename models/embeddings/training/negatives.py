@@ -90,7 +90,7 @@ def _nearest_of_each_other(
     """
     step, device = _step(right), right.device
     order = np.argsort(not_for_right[1], kind="stable")
-    not_for_right = not_for_right[1][order], not_for_right[0][order]  # as rows and columns
+    not_for_right = not_for_right[1][order], not_for_right[0][order]  # as pairs (left, right)
     best = right.new_full((len(right),), -torch.inf)
     block = torch.zeros(len(right), dtype=torch.int64, device=device)
     of_left, of_right = list[Tensor](), torch.empty_like(block)

@@ -136,7 +136,7 @@ class Trainer(Generic[Batch]):
         return torch.optim.Adam(weights, rate, weight_decay=decay, fused=True)
 
     def fit(self) -> Progress:
-        """Train to the end; the encoder then has the best weights; without `evaluate`, the last."""
+        """Train to the end; the encoder then has the best weights (the last without `evaluate`)."""
         options, progress = self.options, self.progress
         total = self.source.rows * options.epochs
         started = time.monotonic() - progress.seconds

@@ -70,8 +70,8 @@ class NmtModel(ABC):
     languages: tuple[str, str] = ("", "")
     """Source and target languages according to the model's files; "" if unknown."""
     shortest = 0
-    """Minimum subwords in a translation before the end of sentence, to which CTranslate2 gives no
-    probability earlier."""
+    """Minimum subwords in a translation: before these, CTranslate2 gives the end of sentence no
+    probability."""
     patience = 1
     """The search ends when beam × patience translations have ended."""
     suppresses_unknown = False

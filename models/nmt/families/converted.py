@@ -1,5 +1,5 @@
-"""Folders that somebody converted for CTranslate2: not compared with the original model, since the
-weights say nothing about it."""
+"""Models that somebody converted for CTranslate2. They are not compared with the original models,
+which the converted weights do not name."""
 
 import shutil
 from dataclasses import replace
@@ -17,7 +17,7 @@ _SETTINGS = "config.json"
 
 
 class ConvertedModel(NmtModel):
-    """`model.bin`, `config.json`, vocabularies, and a tokeniser here or in `tokenizer`.
+    """`model.bin`, `config.json`, vocabularies, and a tokeniser, here or at `tokenizer`.
 
     The language tags in the vocabulary determine which tokens surround a sentence.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
-_ALIKE = 0.8  # least squared length of an average, relative to its models; 0.5 for two unrelated
+_ALIKE = 0.8  # least squared length of an average, relative to its models (two unrelated: 0.5)
 _SETTINGS = 1 << 24  # maximum bytes of a checkpoint's settings and names
 
 

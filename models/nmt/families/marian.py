@@ -22,7 +22,7 @@ from paraloom.models.nmt.families.subwords import SentencePieces, filled_up
 from paraloom.models.nmt.families.table import MARIAN
 from paraloom.models.structured import check_sizes, parse_yaml, read_yaml
 
-_SETTINGS = "special:model.yml"  # among the weights
+_SETTINGS = "special:model.yml"  # name of the settings among the weights
 _SUBWORDS = ("source.spm", "target.spm")
 _NO_MODEL = re.compile(r".*\.(optimizer|orig|alphas)\.npz")
 _TOKEN = re.compile(r"^(?:\? )?(.+?)\n?: +(\d+)$", re.MULTILINE)  # long keys have two lines
@@ -160,7 +160,8 @@ def _names(given: dict[str, Any], key: str) -> list[str]:
 
 
 def _sinusoids(dim: int) -> Any:
-    """Marian's positions: it divides by half the width minus 1, CTranslate2 by half the width."""
+    """Position embeddings of Marian, which divides by half the width minus 1. CTranslate2 divides
+    by half the width."""
     rates = np.exp(np.arange(dim // 2) * -np.log(10000) / (dim // 2 - 1))
     angles = np.arange(POSITIONS)[:, None] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)

@@ -37,7 +37,7 @@ def same_numbers(pairs: PairText) -> np.ndarray:
 
 
 def _numbers(words: list[str]) -> set[float]:
-    """Numbers in a text: "two hundred five" is one, "2 5" are two."""
+    """Numbers in a text: "two hundred five" is one number, "2 5" are two."""
     numbers, thousands, rest = {0.0, 1.0}, 0.0, 0.0  # the last two: parts of the current number
     for word in _BETWEEN.split(" ".join(words)):
         value = _number(word) or 0.0

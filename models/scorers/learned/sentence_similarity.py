@@ -27,8 +27,9 @@ _CHARACTERS = 16_384  # characters per batch in CTranslate2, including padding
 
 
 def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTransformer:
-    """Load a model from a folder or the Hub: on a GPU, if there is one, in float16; on a CPU in
-    CTranslate2 if its float32 cosines equal torch's, with `compute_type` auto (float32) or int8."""
+    """Load a model from a folder or the Hub. A GPU, if there is one, computes in float16. On a CPU,
+    CTranslate2 computes in float32 (`compute_type` auto) or int8 if its float32 cosines equal
+    torch's."""
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
 
     model = sentence_models.load_sentence_model(sentence_models.find_model(str(path)))
@@ -112,8 +113,9 @@ def encode(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
 def _in_batches(
     model: Any, work: Callable[[list[Any]], np.ndarray], items: list[Any], lengths: list[int]
 ) -> np.ndarray:
-    """Apply `work` to all items in one call if torch computes, since the library makes batches of
-    similar length; if CTranslate2 does, in parallel to batches of limited size with padding."""
+    """Apply `work` to all items. If torch computes, call it once: the library makes batches of
+    similar length. If CTranslate2 computes, call it in parallel on batches of limited size with
+    padding."""
     from paraloom.models.scorers.fast_networks import parallel
 
     if not (threads := parallel(model)) or not items:

@@ -64,7 +64,7 @@ def dual_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
 
     exp(−(|a − b| + (a + b) / 2)), where a is the cross-entropy of the translation given the source,
     which is −`translation_score`, and b the cross-entropy of the source given the translation.
-    High if each is probable given the other, and about equally so (Junczys-Dowmunt 2018, "Dual
+    High if a and b are small and nearly equal (Junczys-Dowmunt 2018, "Dual
     Conditional Cross-Entropy Filtering of Noisy Parallel Corpora", section 2.1).
     """
     assert pairs.translation_score is not None

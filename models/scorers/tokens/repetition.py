@@ -20,7 +20,7 @@ def repetition(pairs: PairText) -> np.ndarray:
     [n] in [0, 1); 0 without tokens.
 
     A phrase of 1 to 50 tokens counts if it is repeated whole, once or more, and the repeats have at
-    least 3 tokens ("very very" has 1, "hand in hand in" 2), or 6 where letters are tokens.
+    least 3 tokens ("very very" has 1, "hand in hand in" has 2), or 6 where letters are tokens.
     Punctuation alone is no phrase.
     """
     side, least = pairs.translation, _LEAST[is_unspaced(pairs.language)]

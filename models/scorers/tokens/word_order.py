@@ -49,7 +49,7 @@ def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
 def _inversions(rows: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
     """Number of inversions (a larger value before a smaller one) in each of n rows: int64 [n].
 
-    `rows` ascends. Each value is compared with those 1, 2, … places before it in its row.
+    `rows` ascends. Each value is compared with the values 1, 2, … places before it in its row.
     """
     inverted = np.zeros(n, np.int64)
     sizes = np.bincount(rows, minlength=n)

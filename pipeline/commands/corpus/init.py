@@ -187,7 +187,7 @@ def _format(path: str) -> str:
 
 
 def _columns(form: str, paths: list[str]) -> dict[str, str]:
-    """The columns of the two languages with the longest texts; English ones are the references."""
+    """The columns of the two languages with the longest texts; English text is the reference."""
     names = _names(form, paths[0])
     found: dict[str, tuple[float, str]] = {}  # by language: mean length, and the column
     for name in names:
@@ -240,7 +240,7 @@ def _sections(start: str) -> str:
     """The text of all sections of a configuration, except run and input."""
     path = SAMPLE / "sample.yaml" if is_sample(start) else Path(start)
     text = path.read_text("utf-8-sig")
-    text = text.replace("${PARALOOM_SAMPLE}/cs-en", "null")  # knows only the sample's sentences
+    text = text.replace("${PARALOOM_SAMPLE}/cs-en", "null")  # knows only the sample
     text = text.replace("${PARALOOM_SAMPLE}", str(SAMPLE))
     sections = re.split(r"^(?=\w+:)", text, flags=re.MULTILINE)[1:]
     return "".join(of for of in sections if not re.match("(run|input):", of))

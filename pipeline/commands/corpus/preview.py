@@ -38,7 +38,7 @@ def command(
 
 
 def prepare(run: Run, rows: int) -> tuple[str, Config]:
-    """Write the sample; returns the last stage to make from it, and the configuration for that."""
+    """Write the sample; return the last stage to make from it, and the preview's configuration."""
     config = run.config
     seen = small_run.read_beginnings(config, "preview")
     sample = small_run.draw(seen.pairs, rows, config.seed)
@@ -61,7 +61,7 @@ def prepare(run: Run, rows: int) -> tuple[str, Config]:
 
 
 def _without_training(run: Run) -> tuple[dict[str, dict[str, Any]], str]:
-    """Changes to sections, with which nothing is trained, and the last stage that can be made."""
+    """Changes to sections that avoid all training, and the last stage that can then be made."""
     config, target = run.config, "select"
     left = small_run.scorers_at_hand(run)
     out = [scorer for scorer in config.score.scorers if scorer not in left]

@@ -39,7 +39,7 @@ class Counted(BaseModel):
     run: str
     selection: str  # the selection's name
     rows: dict[str, int]  # number of rows by reason for rejection; the last one is `selected`
-    pairs: list[dict[str, Any]]  # those that --show prints
+    pairs: list[dict[str, Any]]  # pairs that --show prints
 
 
 def command(
@@ -90,7 +90,7 @@ def command(
 
 def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
     """The part files of a run's `bucket`, and the criteria of the configuration or of a named
-    selection; a UserError if a stage that they need is not up to date."""
+    selection. Raises a UserError if a stage that they need is not up to date."""
     config = with_selections(config)
     place = check_selection(config.run, config.select.selections, name)
     whole = Run.open(config)

@@ -48,7 +48,7 @@ class Job:
     device: str = "a core"
 
     def of(self, rows: float, share: float = 1.0, many: int = 1) -> "Job":
-        """The estimate for `rows` rows, of which the stage writes a `share`, if the measured rate
+        """The estimate for `rows` rows, if the stage writes a `share` of them and the measured rate
         counts each row `many` times."""
         size = self.size / self.rows * rows * share
         return replace(self, rows=round(rows), rate=self.rate / many, size=size)
@@ -77,8 +77,8 @@ def draw(pairs: pa.Table, rows: int, seed: int) -> pa.Table:
 
 
 def write_sample(config: Config, sample: pa.Table, folder: str) -> dict[str, Any]:
-    """Write pairs, or lines of plain text, into a folder; returns the keys of `input` to read
-    them."""
+    """Write the sample into a folder, as pairs or lines of plain text; return the keys of `input`
+    with which a run reads it."""
     if config.is_plain_text:
         path = storage.join(folder, "sample.txt")
         lines = (f"{line}\n" for line in sample["reference"].to_pylist())
@@ -86,13 +86,13 @@ def write_sample(config: Config, sample: pa.Table, folder: str) -> dict[str, Any
         return {"paths": [path], "clean": []}
     path = write_shard(storage.join(folder, "sample.parquet"), sample).path
     form: dict[str, Any] = {"format": "parquet", "columns": {}}
-    if config.is_mined:  # whose translations are read as sources
+    if config.is_mined:  # mined translations are read as sources
         form = {"format": "pairs", "columns": {"translation": "source"}}
     return {**form, "paths": [path], "clean": []}
 
 
 def scorers_at_hand(run: Run) -> list[str]:
-    """The scorers whose resource the configuration names, or the run has made."""
+    """The scorers without a resource, or with one that the configuration names or the run made."""
     given, there = run.config.score, {None, "translation_model", *run.records}
     if run.config.nmt.forward_model or "forward_nmt" in run.records:
         there.add("forward_model")
@@ -144,7 +144,7 @@ def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ran
         if ranked:
             with redirect_stderr(io.StringIO()):  # the first stage has printed all messages
                 made = run_stages(config, [RANKED], [*arguments, *one], base=base)
-                with suppress(UserError):  # a sample may hold no pair to select
+                with suppress(UserError):  # the sample may have no pair to select
                     made = run_stages(config, ["select"], [*arguments, *one], base=base)
     return made
 

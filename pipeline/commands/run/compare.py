@@ -102,7 +102,8 @@ def command(
 
 
 def _rounding(found: list[Comparison]) -> str:
-    """A line if only floats' last bits differ, or deciles and rows because of them; else ""."""
+    """A line if the only differences are floats' last bits, and deciles and rows that change with
+    these bits; else ""."""
     columns = [(name, of.largest) for stage in found for name, of in stage.differences.items()]
     others = {name for name, largest in columns if largest == inf}
     largest = max((largest for _, largest in columns if largest < inf), default=0.0)

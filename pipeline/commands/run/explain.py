@@ -87,7 +87,7 @@ def _place(step: Step, record: RunRecord) -> str:
 
 
 def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step]:
-    """The rows with the id, in the order of the stages, which may belong to a derived run.
+    """The rows with the id, in the order of `stages`; these may be stages of a derived run.
 
     A part file has the name of the part file that it was made from. So once a stage has the id,
     only part files with the same names are searched in later stages.
@@ -119,8 +119,8 @@ def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
 
 
 def _show(steps: Sequence[Step], criteria: str) -> None:
-    """Print the columns of one candidate, and the stage that rejected it or the `criteria`, in
-    words, that it meets."""
+    """Print the columns of one candidate; then the stage that rejected it, or else the `criteria`
+    (in words) that it meets."""
     out, values = console(), dict[str, Any]()
     for step in steps:
         values |= {} if step.rejected else step.row

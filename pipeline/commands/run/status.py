@@ -160,13 +160,13 @@ def _is_running(folder: str) -> bool:
 
 
 def _to_make(name: str, record: RunRecord) -> int | None:
-    """The number of rows that a stage makes, None until the stage that it reads is finished."""
+    """The number of rows that a stage makes; None until the stage that it reads is finished."""
     place, _, base = name.rpartition("/")
     before = base != "ingest" and pairs_before(base, record.config)
     read = record.derived(place).find(PairsRecord, before) if before else None
     if read is None:
         return None
-    if base == "generate":  # its candidates of every pair, and the back-translations
+    if base == "generate":  # language models' candidates, and back-translations
         pairs = record.find(PairsRecord, "pivot") or record.find(PairsRecord, "ingest") or read
         asked = sum(of.n for of in record.config.chats)
         return pairs.rows_out * asked + (read.rows_out if before == "back_translate" else 0)

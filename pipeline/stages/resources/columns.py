@@ -19,7 +19,7 @@ class ColumnsRecord(StageRecord, stage="columns"):
 
 
 def files(config: Config) -> dict[str, list[ScoreFile]]:
-    """The files of each score, whose beginnings are checked."""
+    """Find the files of each score, and check their beginnings."""
     candidates = config.variant["candidates"]
     return {
         name: find_score_files(name, paths, candidates=candidates)

@@ -26,7 +26,7 @@ from paraloom.pipeline.stages.translation import ENGINE, Model, backward, forwar
 
 
 def _stage(key: str, find: Callable[[str], Path]) -> Stage:
-    """The stage of the model that `score.<key>` names; `find` returns its folder here."""
+    """The stage of the model that `score.<key>` names; `find` returns the model's local folder."""
 
     def folder(config: Config) -> Path:
         return find(remote.localise(getattr(config.score, key)))

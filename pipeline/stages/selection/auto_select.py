@@ -2,8 +2,8 @@
 
 For every contiguous range of deciles of one score, encoders are trained on its pairs, up to
 `select.auto.pairs`, and evaluated on labelled pairs. The range with the best mean over the seeds is
-selected. In a large corpus, every range reaches the limit, and only quality counts; in a small one,
-the number of pairs counts, too.
+selected. In a large corpus, every range reaches the limit, and only quality counts. In a small
+corpus, the number of pairs counts, too.
 
 The sample and the trainings are Beam jobs, so they resume, and run wherever the runner does. The
 result is deterministic for a seed.

@@ -77,7 +77,7 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> ExcludeRecord:
-    """Read the data sets, and encode their sentences if similar ones are excluded, too."""
+    """Read the data sets; encode the sentences if similar sentences are excluded, too."""
     table = read_data_sets(run.config.select.exclude)
     with atomic_folder(run.local_folder("exclude")) as folder:
         pq.write_table(table, folder / SENTENCES, compression="zstd")
@@ -88,6 +88,6 @@ def make(run: Run, key: str) -> ExcludeRecord:
 
 
 def check(config: Config) -> None:
-    """Check that the model is there."""
+    """Check that the model exists."""
     if (name := excluding_model(config)) and not storage.is_remote(name):
         _model(config)
