@@ -149,7 +149,7 @@ def test_pairs_of_no_use(shards: list[Shard], labelled: Path, tmp_path: Path) ->
     path.write_text("3\ta dog\ta cat\n3\tone\ttwo\n")
     bitext = {"format": "tsv", "paths": ["-"]}
     config = Config.of({"run": "run", "input": bitext, "select": {"labelled": str(path)}})
-    with pytest.raises(UserError, match=r"^select\.labelled: .*sample has no other score than 3"):
+    with pytest.raises(UserError, match=r"^select\.labelled: .*sample have the score 3"):
         auto_select.read_labelled(config)
 
 
@@ -181,7 +181,7 @@ def test_what_it_needs_is_missed_before_any_work(
     assert again("select", tmp_path, *given, "select.auto.model=words") == 2
     assert "select.auto.model: no encoder is named 'words'" in one_line(capsys)
     assert again("select", tmp_path, *given, "select.auto.score=x") == 2
-    assert "select.auto.score: x is no score of this run" in one_line(capsys)
+    assert "select.auto.score: x is not among score.scorers" in one_line(capsys)
 
 
 def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys, runs: Runs) -> None:

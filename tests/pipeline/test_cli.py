@@ -139,7 +139,7 @@ def test_an_interrupt_says_what_to_do(
     monkeypatch.setattr(paraloom.pipeline.run.make, "run_stages", interrupted)
     before = signal.getsignal(signal.SIGINT)
     assert main(["select", "--config", str(config)]) == 130
-    assert "the same command makes what is missing" in one_line(capsys)
+    assert "the same command resumes" in one_line(capsys)
     assert signal.getsignal(signal.SIGINT) == before
     monkeypatch.setattr(sys, "argv", ["paraloom", "select", "--config", str(config)])
     try:

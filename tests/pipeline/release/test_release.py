@@ -161,7 +161,7 @@ def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
             record["stages"].pop("select")
     assert publish(run) == 2
     assert {"damaged": "damaged, its checksum", "missing": f"{path.name}: cannot be read",
-            "empty": "its corpus is empty", "none": "no run here that has a corpus",
+            "empty": "its corpus is empty", "none": "no run with a corpus here",
             }[harm] in one_line(capsys)  # fmt: skip
     assert not (run / "release").exists()
 
@@ -317,7 +317,7 @@ def test_a_push_that_is_refused(run: Path, hub: Hub, capsys: Capsys) -> None:
     hub.refuses = "403 Forbidden\nFor more information see the documentation"
     assert push(run) == 2
     line = one_line(capsys)
-    assert f"--push: {REPO} was not sent completely; the same command resumes" in line
+    assert f"--push: {REPO} was not uploaded completely; the same command resumes" in line
     assert "403 Forbidden For more" in line
     assert (run / "release").exists()
 
