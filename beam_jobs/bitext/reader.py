@@ -220,7 +220,7 @@ class RecordReader(BitextReader):
                 kind = pa.float64()
             if not kinds and name in self.columns and place not in known:
                 names = ", ".join(known) or "nothing"
-                lack = f"{path}: the first rows have no column {place}, only {names}"
+                lack = f"{path}: the first rows have no {place}, only {names}"
                 raise UserError(f"{lack}; {self.remedy}")
             if name in self.columns and kinds and not ours & {*kinds}:
                 kind = None

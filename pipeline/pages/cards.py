@@ -82,7 +82,7 @@ def meaning(
     """The meaning of a column, in one line; `own` has the run's scorers that are not Paraloom's.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
-    ('its French side in the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
+    ('French sentence of the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
     """
     if column.endswith(suffix := schema.decile("")):
         name = code(column.removesuffix(suffix))

@@ -69,7 +69,7 @@ def test_moses_pairs_sorted_files_as_many_of_each_side(tmp_path: Path) -> None:
     names = [[Path(path).name for path in bitext.paths] for bitext in found]
     assert names == [["a.cs", "a.en"], ["b.cs", "b.en"]]
     (tmp_path / "b.en").unlink()
-    with pytest.raises(UserError, match=r"\*\.cs gives 2 and .*\*\.en\S* 1"):
+    with pytest.raises(UserError, match=r"\*\.cs gives 2, and .*\*\.en\S* 1"):
         find_bitext("moses", sides)
     wrong: list[Paths] = [[str(tmp_path / "a.cs")], {"source": "a.cs"}]
     for paths in wrong:
@@ -440,8 +440,8 @@ NONE = "<!-- <tu> --><tmx><body></body></tmx>"
         (text(unit(), unit("<![CDATA[")), r"truncated after unit 1, or not TMX"),
         ("a\tb\n", r"truncated after unit 0, or not TMX \(no </tmx>\)"),
         (text(unit()).replace("cs", "de"),
-         r"first rows have no xml:lang=cs, but xml:lang=de, xml:lang=en; input\.source_langu"),
-        ("<?xml version='1.0' encoding='klingon'?>" + text(unit()), "unknown encoding klingon; g"),
+         r"first rows have no xml:lang=cs, only xml:lang=de, xml:lang=en; input\.source_langu"),
+        ("<?xml version='1.0' encoding='klingon'?>" + text(unit()), "unknown encoding klingon; c"),
         ("<?xml version='1.0' encoding='hex'?>" + text(unit()), "unknown encoding hex; convert it"),
         (text(unit("é")).encode("utf-16")[:-1], r"truncated or corrupt UTF-16 "),
     ],

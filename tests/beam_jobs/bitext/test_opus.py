@@ -302,7 +302,7 @@ def test_an_unknown_corpus_is_one_line(
         ({"address": "file:///etc"}, "name one as Books@v1"),
         ({"address": "ftp://127.0.0.1"}, "name one as Books@v1"),
         ({"versions": ["../../v1"]}, "no version of Books"),  # it would leave the folder
-        ({"endpoint": "http://127.0.0.1:9/"}, "download the Moses files elsewhere.*format: moses"),
+        ({"endpoint": "http://127.0.0.1:9/"}, "fetch its Moses files elsewhere.*format: moses"),
         ({"endpoint": "{}/files"}, "Books: cannot be fetched now"),  # something else answers
     ],
 )

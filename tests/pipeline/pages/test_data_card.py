@@ -172,7 +172,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
         "it `tiny`), asked from 2027-01-15 to 2027-01-15 with the prompt `reword`, "
         "`Say: {{ source }}`; 1,200 requests, 100,000 tokens in, 200,000 out, cost 0.5; terms of "
         "its outputs: ",
-        "1 a: no answer: HTTP 400 |",
+        "a: no answer: HTTP 400 (1) |",
         "from the training data of the language models.",
     ):
         assert said in text, said

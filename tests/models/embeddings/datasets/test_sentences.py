@@ -231,7 +231,7 @@ def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch
         (b"PK\x03\x04", r"is ZIP \(.*\); convert it to UTF-8 text"),
         ("A dog runs fast.\n".encode("utf-16-le"), "row 1: has NUL bytes; if it is UTF-16 with"),
         (b'[{"a": "one two three"}]', "is a JSON array; convert it to JSON Lines"),
-        (b'{\n "a": "one two three"\n}', "row 1: no JSON object"),
+        (b'{\n "a": "one two three"\n}', "row 1: not a JSON object"),
         (
             b"a,b\n" + b"1,2\n" * 99 + b"a dog runs, fast, and\n",
             "row 101: 3 columns instead of 2; quote fields that contain ',', or",
