@@ -61,7 +61,7 @@ def test_an_error_says_what_a_path_is_relative_to(
         ("input.paths=[a.tsv]", f"a.tsv: no such file {where}"),
         ("input.paths=[a*.tsv]", f"a*.tsv: no file matches {where}"),
         ("score.paragram=v.txt", f"score.paragram: v.txt is not there {where}"),
-        ("score.paragram=/none/v.txt", "score.paragram: /none/v.txt is not there"),
+        ("score.paragram=/none/v.txt", "score.paragram: /none/v.txt does not exist"),
     ):
         found = refusal(capsys, "ingest", "--config", str(config), "--set", change)
         assert found == f"paraloom: {said}"

@@ -60,7 +60,10 @@ def test_mistakes_are_one_line_that_names_the_key(tmp_path: Path, more: str, mes
             "score.scorers: 'meteor' is unknown; choose from translation_sc",
         ),
         ("score.scorers=[trigram_overlap, trigram_overlap]", "score.scorers: names a scorer twice"),
-        ("score.columns={trigram_overlap: a}", "score.columns.trigram_overlap: trigram_overlap is"),
+        (
+            "score.columns={trigram_overlap: a}",
+            "score.columns.trigram_overlap: trigram_overlap already",
+        ),
         ("score.scorers=[paragram_similarity]", "score.paragram: paragram_similarity needs"),
         ("score.scorers=[unmatched_words]", "score.paragram: unmatched_words needs"),
         ("loop.rounds=2", "select.labelled: is missing; with loop.rounds"),

@@ -182,7 +182,7 @@ def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
     judged = join(read_judgments(finished.run), shards, ["trigram_overlap"], own={}, where=under)
     columns, cells = found[0].columns, {row[0]: row[-1] for row in found[0].rows}
     shutil.rmtree(finished.folder / "run" / "judgments")
-    assert columns[-1] == "good of judged"
+    assert columns[-1] == "judged good"
     assert sorted(judged.labels) == [20, 20, 80, 80]
     assert cells == {"nmt": "7 of 10 (0.40–0.89)", "a": "2 of 4 (0.15–0.85)", "b": ""}
 

@@ -149,7 +149,7 @@ def test_conditions_no_row_meets(tmp_path: Path, write_config: WriteConfig, caps
         .err.strip()
         .endswith(
             "none of 2 rows can be used; its _rejected/ folder has the reasons; 2 do not meet "
-            "`identical = yes` of input.where; change it"
+            "the condition `identical = yes` of input.where; change it"
         )
     )
 
@@ -220,7 +220,7 @@ def test_kept_columns_go_through_all_stages(
         ({"columns": {"reference_": "a"}}, r"input\.columns: parquet takes source, reference, id"),
         ({"keep": ["domain"], "where": ["domain <= 3"]}, r"'domain <= 3': domain has values of"),
         ({"keep": ["meta.year"], "where": ["meta.year = old"]}, r"meta\.year has values of type"),
-        ({"columns": {"source": "cs"}}, r"have no cs, but translation\.cs, translation\.en"),
+        ({"columns": {"source": "cs"}}, r"have no cs, only translation\.cs, translation\.en"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line(

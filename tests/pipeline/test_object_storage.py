@@ -90,7 +90,7 @@ def test_the_corpus_is_that_of_a_local_run(
         ("run=SCHEME://nobody/run", r"SCHEME://nobody/run: .*bucket does not exist"),
         ("input.paths.source=SCHEME://nobody/x", r"SCHEME://nobody/x: .*bucket does not exist"),
         ("input.paths.source=BUCKET/none", "BUCKET/none: no such file"),
-        ("nmt.model=BUCKET/none", "nmt.model: BUCKET/none is not there"),
+        ("nmt.model=BUCKET/none", "nmt.model: BUCKET/none does not exist"),
         ("evaluate.sts=BUCKET/none", "evaluate.sts: BUCKET/none: no such file or folder"),
     ],
 )

@@ -146,7 +146,7 @@ def test_sections_of_another_config(tmp_path: Path, capsys: Capsys) -> None:
     assert mine.select.where == ours.select.where
     assert mine.nmt == ours.nmt.replace(model=None), "the sample's model knows the sample"
     assert main(["init", "some.txt", "--out", "mine.yaml"]) == 2
-    assert "mine.yaml: it is there already" in capsys.readouterr().err
+    assert "mine.yaml: already exists" in capsys.readouterr().err
     assert Path("mine.yaml").read_text() == text
 
 

@@ -170,7 +170,7 @@ def test_a_score_of_which_less_is_better_under_a_condition(labels: Path, capsys:
     assert "unigram_f1" not in out
     assert "label at least 70 of 100" in out and "# precision 0.9 by: edit_distance" in out
     assert "deciles: [0, 1]" in out
-    assert "│ edit_distance │ −1.00 │ −1.00 to −1.00 │ less │" in out
+    assert "│ edit_distance │ −1.00 │ −1.00 to −1.00 │ lower │" in out
     assert "│ 2 │ 16 of 22 (0.52–0.87) │ │ 3 │ 0 of 22 (0.00–0.15) │" in out
     out = said("--where", "edit_distance >= 0.5", "--good", "30", "--precision", "0.8")
     assert "with edit_distance >= 0.5; " in out and "that do not meet the condition" in out
@@ -189,7 +189,7 @@ def test_a_score_of_which_less_is_better_under_a_condition(labels: Path, capsys:
     ("arguments", "message"),
     [
         ([], "give either a run folder with judgments or --labels FILE"),
-        (["--labels", "nowhere"], "--labels nowhere: is not there"),
+        (["--labels", "nowhere"], "--labels nowhere: does not exist"),
         (["--labels", "LABELS", "--precision", "1"], "--precision: must be between 0 and 1"),
         (["--labels", "LABELS", "--resource", "idf"], "--resource idf: must be NAME=PATH"),
         (["--labels", "LABELS", "--scorers", "mean_idf"], "mean_idf needs the words' IDF"),
