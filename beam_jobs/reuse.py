@@ -75,7 +75,7 @@ def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str])
     found += [of for folder in others for of in (*receipts(folder), *_noted(folder))]
     found = [of for of in found if of.numbers.get("made_by") == key]
     if others and not found:
-        say(f"{', '.join(others)}: no translation by this model with these options")
+        say(f"{', '.join(others)}: no translations by this model with these options")
     return found
 
 

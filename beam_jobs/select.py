@@ -136,7 +136,7 @@ class _WriteCorpus(UnitDoFn):
             for name, rows in self.decided.drawn_from(kept, reasons):
                 column = _column(kept, rows)
                 beyond = position(column, bound.get(name, []), criteria.seed) > 0
-                more = f"more than the share of generator {name}"
+                more = f"over the limit for generator {name}"
                 reasons[rows[beyond]] = more if criteria.size is None else NOT_DRAWN
         accepted = pa.array(reasons == "")
         names = [name for name in schema.ROW if name in table.column_names]

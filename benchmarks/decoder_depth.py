@@ -54,8 +54,8 @@ def measure(model: Path, held_out: HeldOut, beam: int) -> tuple[float, float]:
 
 def main(
     config: str = "sample",
-    folder: Annotated[Path | None, typer.Option(help="Keeps the models for the next call.")] = None,
-    updates: Annotated[tuple[int, int], typer.Option(help="Of each training.")] = UPDATES,
+    folder: Annotated[Path | None, typer.Option(help="Keep the models in this folder.")] = None,
+    updates: Annotated[tuple[int, int], typer.Option(help="Of both models.")] = UPDATES,
     rounds: int = 3,
 ) -> None:
     """Train, measure and print."""

@@ -277,9 +277,11 @@ def main(
     parts: Annotated[list[str] | None, typer.Argument(metavar="PART")] = None,
     model: str = MODEL,
     sentence_model: str | None = None,
-    captions: Annotated[int, typer.Option("--sentences", help="Of the part `sentences`.")] = 29_000,
-    times: Annotated[int, typer.Option(help="Of 29,000 captions.")] = 2,
-    rate: Annotated[float | None, typer.Option(help="Sentences/s of a made-up GPU.")] = None,
+    captions: Annotated[
+        int, typer.Option("--sentences", help="Captions for `sentences`.")
+    ] = 29_000,
+    times: Annotated[int, typer.Option(help="Repeats of the 29,000 captions.")] = 2,
+    rate: Annotated[float | None, typer.Option(help="Sentences/s of a simulated GPU.")] = None,
 ) -> None:
     """Measure and print."""
     measured = Measured("On this machine's GPU, beam 12")

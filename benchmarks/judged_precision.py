@@ -60,8 +60,8 @@ def within(value: float, interval: tuple[float, float]) -> bool:
 
 
 def main(
-    labels: Annotated[str, typer.Option(help="As for paraloom agreement.")] = JUDGMENTS,
-    model: Annotated[str, typer.Option(help="For sentence_similarity.")] = "",
+    labels: Annotated[str, typer.Option(help="As in `paraloom agreement`.")] = JUDGMENTS,
+    model: Annotated[str, typer.Option(help="Model for sentence_similarity.")] = "",
     splits: int = 400,
 ) -> None:
     """Score the labelled pairs, split, and print."""

@@ -269,11 +269,11 @@ def chosen(judged: Judged, combinations: Mapping[str, Floats]) -> list[str]:
 
 
 def main(
-    model: Annotated[Path, typer.Option(help="Of sentence-transformers.")],
+    model: Annotated[Path, typer.Option(help="Model of sentence-transformers.")],
     labels: Path = Path(JUDGMENTS),
     paragram: Annotated[str, typer.Option(help="Word vectors, for paragram_similarity.")] = "",
     wordnet: Annotated[str, typer.Option(help="WordNet's folder, for no_antonyms.")] = "",
-    spacy: Annotated[str, typer.Option(help="A pipeline that parses, for same_roles.")] = "",
+    spacy: Annotated[str, typer.Option(help="spaCy pipeline, for same_roles.")] = "",
 ) -> None:
     """Score, choose on one half, measure on the other, and print."""
     opened = open_sentence_model(model)

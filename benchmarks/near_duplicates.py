@@ -126,11 +126,9 @@ def _shares(found: list[int], planted: int) -> list[str]:
 def main(
     rows: Annotated[int, typer.Argument()] = 1_000_000,
     workers: int = 2,
-    planted: Annotated[int, typer.Option(help="Of each kind.")] = 1_000,
+    planted: Annotated[int, typer.Option(help="Planted copies of each kind.")] = 1_000,
     threshold: list[float] | None = None,
-    datatrove: Annotated[
-        str, typer.Option(metavar="PYTHON", help="A Python that has datatrove.")
-    ] = "",
+    datatrove: Annotated[str, typer.Option(metavar="PYTHON", help="A Python with datatrove.")] = "",
 ) -> None:
     """Measure and print a table."""
     texts, kinds = copies_of(planted)

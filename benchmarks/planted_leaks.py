@@ -137,7 +137,7 @@ def found_rows(run: Path, kinds: dict[str, str]) -> dict[str, dict[str, int]]:
 def main(
     rows: Annotated[int, typer.Argument()] = 1_000_000,
     workers: int = 2,
-    planted: Annotated[int, typer.Option(help="Of each kind.")] = 500,
+    planted: Annotated[int, typer.Option(help="Planted sentences of each kind.")] = 500,
     model: Annotated[str, typer.Option(help="A model of sentence-transformers.")] = "",
 ) -> None:
     """Measure and print two tables."""

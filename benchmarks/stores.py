@@ -179,7 +179,7 @@ def measure_receipts(number: int, delay: float) -> None:
 
 def main(
     shards: int = 1000,
-    rows: Annotated[int, typer.Option(help="Of a shard.")] = 20,
+    rows: Annotated[int, typer.Option(help="Rows per shard.")] = 20,
     places: list[str] | None = None,
     receipts: int = 0,
     delay: float = 0.1,

@@ -157,7 +157,7 @@ def _answering(name: str, key: str, kind: str) -> AbstractContextManager[None]:
     version = f" --revision {revision}" if revision else ""
     version += " --repo-type dataset" if kind != "model" else ""
     return in_one_line(
-        f"{key}: {name} is no folder{looked_up(name)}, and cannot be fetched from the Hub; a "
+        f"{key}: {name} is not a folder{looked_up(name)}, and cannot be fetched from the Hub; a "
         f"private or gated {kind} needs `hf auth login`; without a network, set {key} to a folder "
         f"that was fetched elsewhere with `hf download {repo}{version} --local-dir DIR`"
     )

@@ -58,7 +58,7 @@ def no_code(code: str) -> str:
     """Message for a code that names no language, with a likely correction; "" for valid codes.
 
     >>> no_code("cz"), no_code("cs")
-    ('cz is no language code; Czech is cs', '')
+    ('cz is not a language code; Czech is cs', '')
     """
     if parse_language(code):
         return ""
@@ -66,7 +66,7 @@ def no_code(code: str) -> str:
     names = {name.lower(): short for short, name in _BY_CODE.items()}
     near = [meant] if meant in _BY_CODE else difflib.get_close_matches(code.lower(), names, 1, 0.75)
     hints = (f"{_BY_CODE[short]} is {short}" for short in (names.get(of, of) for of in near))
-    return f"{code} is no language code; {next(hints, 'codes are as in ISO 639: cs, en')}"
+    return f"{code} is not a language code; {next(hints, 'codes are as in ISO 639: cs, en')}"
 
 
 def differ(code: str, other: str) -> bool:

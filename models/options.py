@@ -150,7 +150,7 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
     path, problem = max(found, key=lambda item: len(item[0]))
     said = [_said(item) for at, item in found if at == path]
     text = any(item["type"] == "string_type" for at, item in found if at == path)
-    value, quote = problem["input"], "; quote it, since YAML does not take it for text"
+    value, quote = problem["input"], "; put it in quotes, since YAML does not read it as text"
     hint = quote if text and isinstance(value, bool | int | float | date | dict) else ""
     return f"{''.join(path)}: {' or '.join(said)}, not {value!r}{hint}"
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-INTERRUPTED = "paraloom: interrupted; the same command makes what is missing"
+INTERRUPTED = "paraloom: interrupted; the same command resumes"
 """Printed after Ctrl-C has ended a command."""
 
 # C0 without tab and line feed, DEL, C1; overrides of text direction; line and paragraph separators;

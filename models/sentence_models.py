@@ -25,7 +25,7 @@ def find_model(
     folder = hub.fetch(name, option)
     if not (folder / settings).is_file():
         raise UserError(
-            f"{option}: {name} is no model of sentence-transformers: it has no {settings}"
+            f"{option}: {name} is not a model of sentence-transformers: {settings} is missing"
         )
     return folder
 
@@ -77,7 +77,7 @@ def _check_settings(folder: Path) -> None:
     settings, and links to other folders."""
     for file in sorted(folder.rglob("*")):
         if file.is_dir() and file.is_symlink():
-            raise UserError(f"{file}: a model may hold no link to a folder; put the folder there")
+            raise UserError(f"{file}: a model must not contain a link to a folder; copy the folder")
         if file.name.endswith(".index.json"):
             hub.check_index(file)
         elif file.name == "modules.json" or re.fullmatch(r".*config.*\.json", file.name):

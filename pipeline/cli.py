@@ -71,21 +71,23 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("sample", "corpus.sample", "Copy the sample, to begin with"),
+    Command("sample", "corpus.sample", "Copy the sample to a new folder"),
     Command("init", "corpus.init", "Write a configuration for some files"),
     Command("corpus", STAGES, "Run all stages of a run", beam=True),
     Command("ingest", STAGES, "Read the bitext into pairs", beam=True),
-    Command("back-translate", STAGES, "Run up to the translations", beam=True),
-    Command("score", STAGES, "Run up to the scores", beam=True),
-    Command("bucket", STAGES, "Run up to the deciles", beam=True),
-    Command("select", SELECT, "Run up to the selected corpus", beam=True),
+    Command("back-translate", STAGES, "Run the stages up to translation", beam=True),
+    Command("score", STAGES, "Run the stages up to scoring", beam=True),
+    Command("bucket", STAGES, "Run the stages up to the deciles", beam=True),
+    Command("select", SELECT, "Run the stages up to selection", beam=True),
     Command("train-nmt", STAGES, "Train the translation model", beam=True),
     Command("train-paragram", STAGES, "Train word vectors on phrase pairs", beam=True),
     Command("train-embeddings", "corpus.train_embeddings", "Train an encoder on pairs", beam=True),
     Command("estimate", "corpus.estimate", "Estimate time, cost and disk", beam=True),
     Command("preview", "corpus.preview", "Run the stages on a sample of the input", beam=True),
-    Command("status", "run.status", "Show how far a run is, wherever it runs", beam=True),
-    Command("explain", "run.explain", "Show why a pair is in or out", beam=True, literal=True),
+    Command("status", "run.status", "Show the progress of a run, wherever it runs", beam=True),
+    Command(
+        "explain", "run.explain", "Show why a pair is selected or not", beam=True, literal=True
+    ),
     Command("compare", "run.compare", "Compare the rows and values of two runs", beam=True),
     Command(
         "contamination", "run.contamination", "Find evaluation sentences in a corpus", beam=True
@@ -93,8 +95,8 @@ COMMANDS = (
     Command("publish", "run.publish", "Make a release of a corpus, and send it", beam=True),
     Command("generators", "run.generators", "Compare the generators of a run", beam=True),
     Command("judge", "run.judge", "Judge pairs of a run in the browser"),
-    Command("agreement", "run.agreement", "Show which scores agree with people", beam=True),
-    Command("frontier", "run.frontier", "Show how meaning is lost as pairs differ more", beam=True),
+    Command("agreement", "run.agreement", "Show how well scores agree with judgments", beam=True),
+    Command("frontier", "run.frontier", "Compare meaning and difference in wording", beam=True),
     Command("doctor", "run.doctor", "Check libraries, engines and devices, or describe a model"),
     Command("embed", "model.embed", "Turn sentences into vectors"),
     Command("similarity", "model.similarity", "Score the similarity of sentence pairs"),
@@ -113,7 +115,7 @@ PAPERS = (
     _analysis("mteb", "analyses.mteb_tasks", "Evaluate on tasks of MTEB"),
     _analysis("compare-models", "analyses.compare_models", "Show where two models disagree"),
     _analysis("decoder-spaces", "analyses.decoder_spaces", "Compare encoder and decoders"),
-    _analysis("gate-analysis", "analyses.gate_analysis", "Show which words GRANs let pass"),
+    _analysis("gate-analysis", "analyses.gate_analysis", "Show which words the gates let through"),
     _in_the_room("statistics", "analyses.statistics", "Compare the statistics of corpora"),
     _in_the_room("extract-phrases", "analyses.phrase_table", "Extract a phrase table", beam=True),
     _analysis("evaluate-phrases", "analyses.phrase_tests", "Evaluate on phrase tasks"),
@@ -192,7 +194,7 @@ def application() -> Any:
     root = _group(_root, COMMANDS, f"paraloom COMMAND --help describes a command. {completion}")
     papers = _group(_papers, PAPERS)
     papers.name, papers.rich_help_panel = "papers", PANELS["papers"]
-    papers.short_help = "Train the papers' other systems, make their analyses"
+    papers.short_help = "Train the papers' other systems, run their analyses"
     root.add_command(papers)
     return root
 

@@ -54,7 +54,7 @@ class OpenedRun:
         stage = stage_in(stage)
         if stage not in self._record.stages:
             finished = ", ".join(self.stages)
-            raise UserError(f"{self.folder}: {stage} is not finished; finished are {finished}")
+            raise UserError(f"{self.folder}: {stage} is not finished; finished stages: {finished}")
         return self._record.stages[stage]
 
     def pairs(self, stage: str = "select") -> ds.Dataset:
@@ -63,7 +63,7 @@ class OpenedRun:
         The columns of each stage are in docs/columns.md. A run in an object store is fetched.
         """
         if not isinstance(self.record(stage), PairsRecord):
-            raise UserError(f"{self.folder}: {stage} is no stage of pairs")
+            raise UserError(f"{self.folder}: {stage} is a stage without pairs")
         paths = [shard.path for shard in shards_of(self.folder, stage)]
         if storage.is_remote(self.folder):
             folder = remote.localise(storage.join(self.folder, folder_of(stage)))
@@ -111,7 +111,7 @@ def run(
     """
     if command not in TARGETS:
         known = ", ".join(map(str, TARGETS))
-        raise UserError(f"{command} is no command that makes a corpus; these are: {known}")
+        raise UserError(f"{command} does not run stages; choose among {known}")
     if isinstance(config, Mapping):
         options = parse_config(dict(config), changes)
     else:
@@ -144,7 +144,7 @@ def score(
     [0.5]
     """
     if "translation_score" in scorers:
-        raise UserError("translation_score: the translation model gives it, not the texts")
+        raise UserError("translation_score: comes from the translation model, not from texts")
     sources = [source_of(name) for name in scorers if name not in SCORERS]
     names = [name for name in scorers if name in SCORERS] + [source.name for source in sources]
     scorer = PairScorer(names, sources=sources, language=language, **resources)

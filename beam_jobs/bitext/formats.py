@@ -58,12 +58,12 @@ class Moses(BitextReader):
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
         """Pair the source files with the reference files, in their order."""
         if not isinstance(paths, dict) or set(paths) != set(self.columns):
-            raise UserError("input.paths: moses takes {source: …, reference: …}")
+            raise UserError("input.paths: format moses needs {source: …, reference: …}")
         source, reference = (expand(paths[side], f"input.paths.{side}") for side in self.columns)
         if len(source) != len(reference):
             raise UserError(
-                f"input.paths: as many source as reference files are needed, but "
-                f"{paths['source']} gives {len(source)} and {paths['reference']} {len(reference)}"
+                f"input.paths: needs as many source as reference files; {paths['source']} gives "
+                f"{len(source)}, and {paths['reference']} {len(reference)}"
             )
         return list(zip(source, reference, strict=True))
 
@@ -124,7 +124,7 @@ class GivenPairs(Tsv):
             if raw.read(len(PARQUET)) == PARQUET:
                 return self.parquet.describe(path, layout)
         if layout.columns:
-            raise UserError(f"{path}: is no Parquet, so input.columns can name no columns in it")
+            raise UserError(f"{path}: is not Parquet, so input.columns cannot be set for it")
         return super().describe(path, layout)
 
 
@@ -179,7 +179,7 @@ class Csv(RecordReader):
         if twice := [name for name in names if name and names.count(name) > 1]:
             fault = f"the column {twice[0]} occurs twice"
         if fault:
-            raise UserError(f"{path}: the first row names no columns: {fault}")
+            raise UserError(f"{path}: the first row must name the columns: {fault}")
         return [dict(zip(names, row, strict=False)) for _, row, _ in rows], names
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:

@@ -32,11 +32,11 @@ def fetch(name: str, codes: tuple[str, str]) -> tuple[str, str]:
     """
     match, pair = _NAME.fullmatch(name), "-".join(sorted(codes))
     if not match or not re.fullmatch(r"[\w-]+", pair):
-        raise UserError(f"input.paths: {name} is no name in OPUS, such as Books or Books@v1")
+        raise UserError(f"input.paths: {name} is not a name of OPUS, such as Books or Books@v1")
     home, version = user_cache() / "opus" / match[1], match[2]
     latest = home / f"latest.{pair}"
-    failed = f"input.paths: {name}: cannot be fetched now; what came is kept: try again, or fetch "
-    failed += "its Moses files elsewhere and read them with format: moses"
+    failed = f"input.paths: {name}: cannot be fetched now; the part here is kept: try again, or "
+    failed += "fetch its Moses files elsewhere and read them with format: moses"
     with locked(home / ".lock"), in_one_line(failed):
         version = version or (latest.read_text() if latest.is_file() else None)
         if not (home / f"{version}.{pair}").is_dir():
@@ -105,7 +105,7 @@ def _download(url: str, part: Path) -> None:
                             progress.set(out.tell(), total=size)
                 if (end := part.stat().st_size) == size:
                     return
-                raise OSError(f"{end:,} of {size:,} bytes came")
+                raise OSError(f"only {end:,} of {size:,} bytes came")
             except (OSError, HTTPException) as error:
                 code = getattr(error, "code", 500)
                 if code == 416:  # nothing is left to send; the zip's checksums decide
@@ -131,5 +131,5 @@ def _unpack(part: Path, folder: Path, codes: tuple[str, str]) -> None:
                 raise ValueError(f"no Moses files of {'-'.join(codes)}")
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         part.unlink()
-        raise UserError(f"{part}: was no sound zip of a corpus ({error}); try again") from error
+        raise UserError(f"{part}: was not a valid zip of a corpus ({error}); try again") from error
     part.unlink()

@@ -50,7 +50,9 @@ class BitextReader:
     def listed(self, paths: Paths) -> list[str]:
         """Check that `input.paths` is a list, not one list per side, and is not empty."""
         if isinstance(paths, dict):
-            raise UserError(f"input.paths: {self.name} takes a list, not source and reference")
+            raise UserError(
+                f"input.paths: format {self.name} needs a list, not source and reference"
+            )
         if not paths:
             raise UserError("input.paths: names no file")
         return paths
@@ -218,7 +220,7 @@ class RecordReader(BitextReader):
                 kind = pa.float64()
             if not kinds and name in self.columns and place not in known:
                 names = ", ".join(known) or "nothing"
-                lack = f"{path}: the first rows have no {place}, but {names}"
+                lack = f"{path}: the first rows have no {place}, only {names}"
                 raise UserError(f"{lack}; {self.remedy}")
             if name in self.columns and kinds and not ours & {*kinds}:
                 kind = None
@@ -254,7 +256,7 @@ def typed(name: str, values: Iterable[Any], kind: pa.DataType, faults: dict[int,
                 value = float(value)
         large = type(value) is int and value not in range(-(2**63), 2**63)
         if value is not None and (large or _TYPES.get(type(value)) != kind):
-            faults.setdefault(row, f"{name} is no {kind}")
+            faults.setdefault(row, f"{name} is not of type {kind}")
             value = None
         found.append(value)
     return text_array(found) if kind == pa.string() else pa.array(found, kind)

@@ -69,7 +69,7 @@ class Tmx(RecordReader):
             units = _units(stream, path)
             while block := list(islice(units, rows)):
                 records, reasons = zip(*block, strict=True)
-                faults = {row: f"no XML ({why})" for row, why in enumerate(reasons) if why}
+                faults = {row: f"invalid XML ({why})" for row, why in enumerate(reasons) if why}
                 yield from_records(bitext, records, np.arange(at, at + len(block)), faults)
                 at += len(block)
 
@@ -86,7 +86,7 @@ def _units(stream: BufferedReader, path: str) -> Iterator[tuple[Record, str]]:
                 break
             at = token.end()
             if kind == "begins" and not count and b"<!ENTITY" in data[:start]:
-                raise UserError(f"{path}: declares entities of XML, which are not read")
+                raise UserError(f"{path}: declares XML entities, which Paraloom does not read")
             if kind == "ends" or (kind and begin >= 0):
                 yield _unit(data[begin if begin >= 0 else start : at if kind == "ends" else start])
                 begin, count = -1, count + 1
@@ -95,7 +95,7 @@ def _units(stream: BufferedReader, path: str) -> Iterator[tuple[Record, str]]:
         done = begin if begin >= 0 else at if count else 0
         data, at, begin = data[done:], at - done, min(begin, 0)
     if last != "last":
-        raise UserError(f"{path}: truncated after unit {count:,}, or no TMX (without </tmx>)")
+        raise UserError(f"{path}: truncated after unit {count:,}, or not TMX (no </tmx>)")
 
 
 def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
@@ -109,7 +109,7 @@ def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
     try:
         "<".encode(name)
     except (LookupError, ValueError) as error:
-        raise UserError(f"{path}: unknown encoding {name}; give it as UTF-8") from error
+        raise UserError(f"{path}: unknown encoding {name}; convert it to UTF-8") from error
     return recoded(stream, path, name)
 
 

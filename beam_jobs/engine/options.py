@@ -56,7 +56,7 @@ def only_workers(arguments: Sequence[str]) -> bool:
 def check_visible(key: str, path: str) -> None:
     """Check that Dataflow's workers can read a path in the configuration."""
     if not path.startswith(_VISIBLE):
-        raise UserError(f"{key}: {path}: workers of Dataflow do not see it; it must be on gs://")
+        raise UserError(f"{key}: {path}: Dataflow workers cannot read it; it must be on gs://")
 
 
 def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:

@@ -62,7 +62,7 @@ class _Rejections:
         raise UserError(
             f"{self.job}: {what}, and max_rejected is {self.limit.share:g}; most often ({rows:,} "
             f"rows): {one_line(reason)}, see {self.files[reason]}; {question}remove the cause, or "
-            "raise max_rejected: the same command then continues"
+            "raise max_rejected; then the same command resumes"
         )
 
 

@@ -31,21 +31,21 @@ GENERATOR = pa.field("generator", pa.string(), nullable=False)
 REASON = pa.field("reason", pa.string(), nullable=False)
 
 MEANINGS = {
-    "id": "the id of the bitext, or one made of source and reference, so that it stays while other "
-    "rows come and go; unique in the run, but that several translations of a source share it",
+    "id": "the row's id in the bitext, or an id made from source and reference alone, whatever the "
+    "other rows are; unique in the run, except that translations of the same source share it",
     "source": "sentence in the foreign language",
-    "reference": "its {language} side in the bitext",
+    "reference": "{language} sentence of the bitext",
     "translation": "{language} translation of `source` by the model",
-    "candidate": "number among the translations of `source`, 0 the best of the translation model",
-    "generator": "name of what made `translation`",
-    "translation_subwords": "subwords of `translation`, end of sentence included",
-    "reference_tokens": "tokens of `reference`: Moses', or letters where no spaces separate words",
-    "translation_tokens": "tokens of `translation`, the same way",
+    "candidate": "number among the translations of `source`; 0 is the translation model's best",
+    "generator": "name of the generator that made `translation`",
+    "translation_subwords": "number of subwords of `translation`, with the end of sentence",
+    "reference_tokens": "Moses tokens of `reference`; letters in scripts without spaces",
+    "translation_tokens": "tokens of `translation`, counted in the same way",
 }
 """One-line descriptions of all columns except scores, for cards and documents."""
 
 OF_PAIRS = {
-    "id": "the id of the input, or one made of both sentences; unique in the run",
+    "id": "the row's id in the input, or an id made from both sentences; unique in the run",
     "source": "empty",
     "reference": "{language} sentence",
     "translation": "another {language} sentence, its pair in the input",

@@ -85,8 +85,8 @@ class DamagedError(UserError):
 
 
 _DAMAGED = (
-    ": damaged, its checksum is not the one it was written with; "
-    "remove it, and `paraloom corpus` makes it anew, it alone"
+    ": damaged, its checksum has changed since it was written; "
+    "remove it, and `paraloom corpus` makes only this file again"
 )
 
 

@@ -96,7 +96,7 @@ class User:
         asks = self.terminal is not None and self.terminal.isatty() and sys.stdin.isatty()
         if choice is None and self.progress and asks:
             self.progress.stop()
-            say("Cancel the job, too? Otherwise it goes on. [cancel/LEAVE]", self.terminal)
+            say("Cancel the job, too? Otherwise it keeps running. [cancel/LEAVE]", self.terminal)
             try:
                 choice = "cancel" if sys.stdin.readline().strip() == "cancel" else "leave"
             except KeyboardInterrupt:

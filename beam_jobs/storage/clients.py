@@ -123,7 +123,7 @@ def store(path: str) -> tuple[Store, str, str]:
     with _lock:
         if scheme not in _made or _made[scheme][0] is not options:
             if scheme not in _KINDS:
-                raise UserError(f"{path}: there is no file system {scheme}://")
+                raise UserError(f"{path}: unknown file system {scheme}://")
             kind, extra = _KINDS[scheme]
             try:
                 _made[scheme] = options, kind(options or PipelineOptions([]))

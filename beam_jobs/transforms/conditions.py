@@ -56,9 +56,9 @@ class Predicate:
     def parse(cls, text: str) -> Self:
         """Parse a condition."""
         if not (found := _CONDITION.fullmatch(text)):
-            further = "; what must hold besides is a further item of the list"
+            further = "; give each further condition as an item of the list"
             raise ValueError(
-                f"{text!r} is no condition; write it as `source_tokens <= 60` (or <, >=, >, ==), "
+                f"{text!r} is not a condition; write `source_tokens <= 60` (or <, >=, >, ==), "
                 "`unigram_f1_decile in 2..7`, `source_language = cs` (or !=) or `identical = no`"
                 + (further if re.search(r"\band\b", text) else "")
             )
@@ -87,7 +87,7 @@ class Predicate:
         if self.column not in (*scorers, *deciles, *_TOKENS):
             known = ", ".join((*scorers, *_TOKENS, *kept))
             raise ValueError(
-                f"{self.column} is no column of the pairs; choose {known}, or the deciles of "
+                f"{self.column} is not a column of the pairs; choose {known}, or the deciles of "
                 f"the scores ({deciles[0]} …): a score must be among score.scorers"
             )
         if isinstance(self.value, str):
@@ -102,7 +102,7 @@ class Predicate:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"choose among {', '.join(known)}"
-            raise ValueError(f"{name} is no column of untranslated pairs; {hint}")
+            raise ValueError(f"{name} is not a column of untranslated pairs; {hint}")
         if name in _LANGUAGES:
             if word is None:
                 raise ValueError(f"'{self}': write `{name} = en` (or !=)")

@@ -66,7 +66,7 @@ def _inspect(path: str, name: str, candidates: bool) -> ScoreFile:
         value = f"{name} or score" if missing[0] == "score" else missing[0]
         raise UserError(
             f"{path}: lacks the column {value}; it has {', '.join(names)[:200]} (a file without "
-            "names of columns has id, value or id, candidate, value, with tabs)"
+            "a header has the tab-separated columns id, value or id, candidate, value)"
         )
     if not candidates and CANDIDATE.name in names:
         raise UserError(

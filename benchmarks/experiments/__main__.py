@@ -44,21 +44,19 @@ def main(
     folder: Path = ROOT / "runs" / "experiments",
     seeds: int = 3,
     workers: int = cores(),
-    spacy: Annotated[
-        str, typer.Option(metavar="PIPELINE", help="Tags and parses sentences for wg9.")
-    ] = "",
+    spacy: Annotated[str, typer.Option(metavar="PIPELINE", help="Tagger and parser for wg9.")] = "",
     source: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=FILE",
-            help="Pairs of a source for paranmt3: Parquet, or tab-separated; twice or more.",
+            help="Pairs of one source, for paranmt3: Parquet or tab-separated; two or more.",
         ),
     ] = None,
     other: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=FOLDER",
-            help="A model of sentence-transformers for paranmt11 and paranmt12.",
+            help="A model of sentence-transformers, for paranmt11 and paranmt12.",
         ),
     ] = None,
 ) -> None:

@@ -36,8 +36,8 @@ class MaLSTMOptions(Options):
     """Task malstm: labelled pairs, distance of LSTM states (Mueller & Thyagarajan 2016)."""
 
     data: InputFiles
-    """Files or folders of labelled pairs: SICK, the trial pairs of which are training pairs if its
-    test pairs are there, else reported; or STS, each data set of which is split 40/10/50 into
+    """Files or folders of labelled pairs: SICK, whose trial pairs train if its test pairs are
+    there, and are reported otherwise; or STS, of which each data set is split 40/10/50 into
     training, development and test."""
     pretrain: list[InputFile] = Field(default=[])
     """Files or folders of other labelled pairs to train on first, on any scale."""
@@ -79,7 +79,7 @@ class PhrasesOptions(Options):
     """Fraction of the components of the network's output set to zero."""
     train_words: bool = False
     """Train `initial_vectors`, too; random word vectors are always trained. An average of vectors
-    that are not trained has no training: it is the paper's baseline."""
+    that are not trained is the paper's baseline, without any training."""
     margin: PositiveNumber = 1.0
     """δ: the paraphrase's dot product must exceed a negative's by this much."""
     learning_rate: PositiveNumber = 0.3

@@ -125,7 +125,7 @@ def _found(choice: Choice, request: Request) -> list[Found]:
             found = json.loads(_OBJECT.sub(r"\1", choice.text))["paraphrases"]
             texts = [_encodable(text) for text in ([found] if isinstance(found, str) else found[:])]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return [Found(None, "not in the form: no list of paraphrases in JSON")]
+            return [Found(None, "no list of paraphrases in JSON")]
     return [_judged(each, request) for text in texts for each in unwrapped(text, request.given)]
 
 

@@ -28,9 +28,9 @@ FIRST_PAUSE = 1.0  # seconds, doubled with every attempt
 LONGEST_PAUSE = 300.0
 _LARGEST = 4 << 20  # bytes of a response
 _STOPS = {
-    401: "takes no key of {key}",
+    401: "rejects the key of {key}",
     403: "denies access with the key of {key}",
-    404: "knows no model {model}, or its interface is not at base_url",
+    404: "has no model {model}, or base_url is wrong",
 }
 _AGAIN = (408, 409, 425, 429)  # retried, as 5xx are
 
@@ -112,7 +112,7 @@ class _Client:
             failures += 1
             if failures >= ATTEMPTS:
                 if self._answered < since:
-                    why = "is it running and well, and is base_url right?"
+                    why = "is it running, and is base_url right?"
                     self._stop(f"gives no answer in {ATTEMPTS} attempts ({reason}); {why}")
                 if status != 429:  # other requests succeed: only this one fails
                     break
@@ -168,7 +168,9 @@ def _key(of: ChatGenerator) -> str:
     """Read the key, stripped of white space, which files of secrets add; `none` if it is unset."""
     key = os.environ.get(of.api_key_env, "").strip()
     if " " in key or not (key.isascii() and key.isprintable()):
-        raise UserError(f"generators: {of.name}: {of.api_key_env} has a character that no key has")
+        raise UserError(
+            f"generators: {of.name}: {of.api_key_env} has a character that is invalid in a key"
+        )
     return key or "none"
 
 

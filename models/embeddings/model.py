@@ -181,7 +181,7 @@ def _notice(found: Mapping[str, Any]) -> str | None:
     if not found["native"]:
         return (
             "sentence-transformers loads this folder only where Paraloom is installed, with "
-            "trust_remote_code=True; it needs nothing of Paraloom for a word-avg without tags"
+            "trust_remote_code=True; a word-avg without tags does not need Paraloom"
         )
     share = found["equal_sentences"]
     same = f"in sentence-transformers, {share:.2%} of sentences have the same tokens"

@@ -141,8 +141,8 @@ class Engine:
             (found,) = self.submit([["▁a"]])()
         if not any(math.isfinite(hypothesis.score) for hypothesis in found):
             raise UserError(
-                f"{self._nmt.path}: the model gives a translation no probability; get the model "
-                "again, or choose nmt.compute_type float32"
+                f"{self._nmt.path}: the model gives no valid probabilities; download it again, or "
+                "choose nmt.compute_type float32"
             )
 
     def submit(

@@ -68,8 +68,8 @@ def chosen(options: NmtOptions) -> list[int]:
     if found and load_cublas():
         return found
     if options.device == "cuda":
-        lacking = f"no {_CUBLAS}; pip install nvidia-cublas-cu12" if found else "no CUDA device"
-        raise UserError(f"nmt.device: there is {lacking}, or choose cpu or auto")
+        lacking = f"{_CUBLAS} (pip install nvidia-cublas-cu12)" if found else "a CUDA device"
+        raise UserError(f"nmt.device: cuda needs {lacking}; else choose cpu or auto")
     return []
 
 

@@ -79,8 +79,8 @@ class NmtOptions(Options):
     OPUS-MT, or a name on the Hugging Face Hub (`Helsinki-NLP/opus-mt-cs-en@REVISION`, the revision
     is optional); null trains one on the input."""
     tokenizer: InputFile | None = None
-    """The tokeniser for a model that somebody converted for CTranslate2 and that has none beside
-    it: a SentencePiece model, `tokenizer.json` or `bpecodes`, or its folder."""
+    """The tokeniser of a model that was converted to CTranslate2 and has none in its folder: a
+    SentencePiece model, `tokenizer.json` or `bpecodes`, or its folder."""
     forward_model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
     """A model in the other direction, from `input.target_language` into `input.source_language`,
     given like `model`. It makes the sources of `input.format: text`. The scorers source_score and

@@ -97,7 +97,7 @@ def train_nmt(
     shutil.rmtree(work)
     show(f"{folder}: BLEU {report['bleu']:.1f} on {report['pairs']['bleu']} held-out pairs")
     if gained is not None:
-        show(f"the average of checkpoints: {gained:+.1f} BLEU on {half} others")
+        show(f"average of checkpoints: {gained:+.1f} BLEU on {half} other pairs")
     return report
 
 

@@ -91,7 +91,7 @@ def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference
                 lines = pc.replace_substring_regex(rest[column], r"\s+", " ").to_pylist()
                 stream.writelines(f"{line}\n" for line in lines)
     if not count:
-        raise UserError(f"{pairs[0]}: no pair is left to train on besides the held-out ones")
+        raise UserError(f"{pairs[0]}: no pairs are left to train on, besides those held out")
     return count
 
 

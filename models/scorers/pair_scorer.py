@@ -100,7 +100,7 @@ class PairScorer:
             if given is None and self.reads(column):
                 names = [name for name in self.names if column in self.scorers[name].reads]
                 what = column.replace("_", " ")
-                raise UserError(f"{', '.join(names)}: needs the {what}s of the pairs")
+                raise UserError(f"{', '.join(names)}: give the {what}s of the pairs, too")
         columns = reference, translation, source, ids, translation_score
         whole = PairText(*columns, language=self.language)
         blocks = [whole[at : at + _ROWS] for at in range(0, max(len(whole), 1), _ROWS)]
@@ -137,7 +137,7 @@ class PairScorer:
             if given.shape != (len(pairs),):
                 raise UserError(
                     f"{name}: the scorer gave {what} of shape {list(given.shape)} for {len(pairs)} "
-                    "pairs; it must give one number a pair"
+                    "pairs; it must give one number per pair"
                 )
         return _clipped(values, scorer), reasons
 

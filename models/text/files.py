@@ -97,7 +97,7 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
     head = stream.peek(_SEEN)
     for kind, magic in _NO_TEXT.items():
         if re.match(magic, head, re.DOTALL):
-            raise UserError(f"{path}: is {kind}; give it as UTF-8 text, plain or compressed")
+            raise UserError(f"{path}: is {kind}; convert it to UTF-8 text, plain or compressed")
     mark = next((mark for mark in _MARKS if head.startswith(mark)), b"")
     if kind := _MARKS.get(mark, ""):
         return recoded(stream, path, kind)

@@ -74,5 +74,5 @@ def compact_idf(text: Path | str, folder: Path | str) -> int:
     compact_vectors(text, folder)
     found = open_vectors(folder)
     if found.dim != 1:
-        raise UserError(f"{text}: {found.dim} numbers a word, but an IDF is one")
+        raise UserError(f"{text}: {found.dim} numbers per word, but an IDF is one number")
     return len(found)

@@ -86,7 +86,7 @@ def check_language(code: str, own: bool = False) -> None:
     if not (parse_language(code) if own else code in LANGUAGES):
         short = short_code(code)
         hint = f"write {short}" if short in LANGUAGES else "they are as in ISO 639, such as cs, en"
-        raise ValueError(f"{code!r} is no language code that the identifier knows; {hint}")
+        raise ValueError(f"{code!r} is not a language code of the identifier; {hint}")
 
 
 def may_be(text: _Text, language: str, own: OwnIdentifier | None = None) -> np.ndarray:

@@ -110,7 +110,7 @@ def write_vectors(
     words = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
     bad = pc.filter(words, pc.match_substring_regex(words, r"^$|[ \t\r\n]"))
     if len(bad):
-        raise UserError(f"{path}: {bad[0].as_py()!r} is no word: empty, or with a space in it")
+        raise UserError(f"{path}: {bad[0].as_py()!r} is not a word: it is empty or has white space")
     matrix = np.asarray(matrix, np.float32)
     with atomic_file(path) as temporary, temporary.open("wb") as stream:
         for start in range(0, len(words), 4096):
@@ -138,7 +138,7 @@ def compact_vectors(text: Path | str, folder: Path | str) -> None:
 def open_vectors(folder: Path | str) -> WordVectors:
     """Memory-map the compact form: all processes on a machine share one copy."""
     folder = Path(folder)
-    with in_one_line(f"{folder}: no compact word vectors, make them again"):
+    with in_one_line(f"{folder}: damaged word vectors; remove the folder to make them again"):
         with pa.memory_map(str(folder / "words.arrow")) as source:
             table = pa.ipc.open_file(source).read_all().combine_chunks()
         word, hashes, order = (table[name].chunk(0) for name in _COMPACT.names)
@@ -163,7 +163,7 @@ def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
         data = data[first.end() :] if first else data.lstrip()
         dim = int(first[2]) if first else len(data.partition(b"\n")[0].split()) - 1
         if not 1 <= dim <= _MOST:
-            raise UserError(f"{path}: holds no word vectors of 1 to {_MOST:,} dimensions")
+            raise UserError(f"{path}: has no word vectors of 1 to {_MOST:,} dimensions")
         take, found = _take_binary if first and _is_binary(data, dim) else _take_lines, 0
         while True:
             more = stream.read(_BLOCK)
@@ -174,7 +174,7 @@ def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
             if wrong.any():
                 raise UserError(
                     f"{path}: word {found + 1 + np.argmax(wrong):,} is empty, or has a value that "
-                    "is not finite, or over 1e12"
+                    "is not finite or exceeds 1e12"
                 )
             found += len(words)
             if len(words):
@@ -182,11 +182,11 @@ def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
             if not more:
                 break
             if len(rest) > 2 * _BLOCK:
-                raise UserError(f"{path}: no word vectors: a word has no end")
+                raise UserError(f"{path}: not word vectors: a word does not end")
             data = rest + more
     promised = int(first[1]) if first else found
     if not found or found != promised:
-        raise UserError(f"{path}: line 1 promises {promised:,} words, but {found:,} are there")
+        raise UserError(f"{path}: line 1 announces {promised:,} words, but there are {found:,}")
 
 
 def _is_binary(data: bytes, dim: int) -> bool:
@@ -240,7 +240,7 @@ def _by_line(text: bytes, delimiter: bytes, dim: int) -> tuple[pa.StringArray, n
             vectors.append(np.array(values, np.float32).reshape(dim))
             words.append(word.decode())
         except ValueError as error:
-            raise ValueError(f"{line[:60]!r} is no word followed by {dim} numbers") from error
+            raise ValueError(f"{line[:60]!r} is not a word followed by {dim} numbers") from error
         if re.search(r" \S*\d$", words[-1]):
             raise ValueError(f"{line[:60]!r} has more than {dim} numbers")
     return pa.array(words, pa.string()), np.array(vectors, np.float32)

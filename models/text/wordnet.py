@@ -13,7 +13,7 @@ _ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, its kind, 
 def find_wordnet(folder: str | Path) -> Path:
     """Find the folder of WordNet's files."""
     if not (Path(folder) / _FILES["n"]).is_file():
-        raise UserError(f"{folder}: has no {_FILES['n']} of WordNet; apt-get install wordnet-base")
+        raise UserError(f"{folder}: no file {_FILES['n']} of WordNet; apt-get install wordnet-base")
     return Path(folder)
 
 

@@ -51,7 +51,7 @@ RunFolder = Annotated[
 ]
 Named = Annotated[
     str,
-    option("NAME", "A named selection, not the run's corpus.", "--selection"),
+    option("NAME", "Use this named selection instead of the run's corpus.", "--selection"),
 ]
 ConfigFile = Annotated[str, option("FILE", "Configuration (YAML), or sample.", "--config")]
 Changes = Annotated[
@@ -66,7 +66,7 @@ OnInterrupt = Annotated[
     Literal["leave", "cancel"] | None,
     option(
         "leave|cancel",
-        "Leave or cancel a job on Dataflow or Flink at Ctrl-C; by default, a terminal asks.",
+        "At Ctrl-C, leave or cancel a job on Dataflow or Flink; by default, a terminal asks.",
     ),
 ]
 Model = Annotated[str, option("DIR", "Folder of the encoder.", "--model")]
@@ -84,7 +84,7 @@ JsonFile = Annotated[
     str | None,
     option(
         "FILE",
-        "Also write the results to a file; with -, only print them, as JSON.",
+        "Also write the results to a file, as JSON; with -, only print this JSON.",
         "--json",
         callback=_writable,
     ),

@@ -29,7 +29,7 @@ def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
     table = _stages(record.stages, ran)
     many = 1 if record.config.chats else record.config.nmt.candidates
     if many > 1 and "back_translate" in record.stages:
-        table.caption = f"from back_translate on, a row is one of {many} candidates of a source"
+        table.caption = f"from back_translate on, each source has {many} rows, one per candidate"
     out.print(table)
     rejected = {n: s.rejected for n, s in record.pair_records.items() if s.round is None}
     if any(rejected.values()):
@@ -47,12 +47,10 @@ def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
         out.print(_evaluation(evaluated))
     corpus = record.find(PairsRecord, "select")
     if corpus and corpus.earlier is not None and "select" in ran:
-        out.print(
-            f"{corpus.still:,} of {corpus.earlier:,} pairs of the earlier corpus are still in."
-        )
+        out.print(f"{corpus.still:,} of {corpus.earlier:,} earlier pairs are still in the corpus.")
     if advice := near_copies(corpus, record.config.select):
         out.print(f"{advice}.")
-    where = f"Results: {folder}; in pictures: {report_path(folder)}"
+    where = f"Results: {folder}; report: {report_path(folder)}"
     out.print(where, soft_wrap=True)
 
 

@@ -122,7 +122,7 @@ class InputOptions(Options):
         if READERS[self.format].is_mined:
             self.__dict__["source_language"] = self.target_language
             if self.unique == "source":
-                raise ValueError("unique: pairs have no source; write `unique: pair`")
+                raise ValueError("unique: input.format pairs has no source; set `unique: pair`")
         named = READERS[self.format].named
         for name in self.columns.keys() - {*named}:
             known = ", ".join(named) or "none"

@@ -29,7 +29,7 @@ def of_codes(options: InputOptions) -> Iterator[str]:
     if READERS[options.format].is_mined:
         return
     if short_code(options.source_language) == short_code(options.target_language):
-        yield f"input.source_language: is {name}, as input.target_language is; one may be wrong"
+        yield f"input.source_language: equals input.target_language ({name}); one may be wrong"
 
 
 def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:

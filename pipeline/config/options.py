@@ -102,7 +102,7 @@ class ScoreOptions(Options):
                     "…_decile"
                 )
             if name in taken:
-                raise ValueError(f"{key}: {name} is another column or value; rename yours")
+                raise ValueError(f"{key}: {name} already names a column or value; rename yours")
             taken.add(name)
         for name, key in MODEL_KEYS.items():
             if name in self.scorers and getattr(self, key) is None:
@@ -271,7 +271,7 @@ class Config(Options):
         taken = {*_TAKEN, *COLUMNS, *score.names, ENCODER}
         for name in keep:
             if keep.count(name) > 1 or name in taken or name.endswith(schema.decile("")):
-                raise ValueError(f"input.keep: {name} is another column of the pairs")
+                raise ValueError(f"input.keep: {name} already names a column of the pairs")
         self._check_selection("select")
         for name in self.select.selections:
             self.derived(f"selections/{name}")._check_selection(f"select.named.{name}")
@@ -320,7 +320,7 @@ class Config(Options):
         if len({*names}) < len(names):
             raise ValueError("generators: two have the same name")
         if not self.chats or len(names) - len(self.chats) > 1:
-            raise ValueError("generators: needs some of kind chat, and at most one of kind nmt")
+            raise ValueError("generators: needs one of kind chat, and at most one of kind nmt")
         total = sum(of.n for of in self.chats) + self.translates * self.nmt.candidates
         if total > MOST:
             raise ValueError(f"generators: {total} candidates of a pair are more than {MOST}")
@@ -368,9 +368,9 @@ class Config(Options):
 
     def _check_rounds(self) -> None:
         if self.select.selections:
-            raise ValueError("select.named: needs loop.rounds: 1; each round has a selection")
+            raise ValueError("select.named: needs loop.rounds: 1; each round makes a selection")
         if not self.embeddings.reads_the_corpus:
-            raise ValueError("loop.rounds: set it to 1; embeddings does not read the corpus")
+            raise ValueError("loop.rounds: must be 1 if embeddings does not read the corpus")
         if not self.select.labelled:
             raise ValueError("select.labelled: is missing; with loop.rounds it ranks the rounds")
         if self.select.deciles is None and self.select.by not in CHOSEN:

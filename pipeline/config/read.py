@@ -26,7 +26,7 @@ def read_config(path: str | Path | None, changes: Sequence[str] = (), name: str 
         path = SAMPLE / "sample.yaml"
     values = {} if path is None else read_yaml(path)
     if not isinstance(values, dict):
-        raise UserError(f"{path}: not a configuration (key: value)")
+        raise UserError(f"{path}: not a configuration; it must consist of lines `key: value`")
     return parse_config(values, changes, name, where=path)
 
 
@@ -120,7 +120,7 @@ def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:
     if isinstance(value, Mapping):
         if odd := [n for n in value if not isinstance(n, str) and type(n) is not int]:
             raise ValueError(
-                f"{key}.{odd[0]}: quote it, since YAML does not take it for text".lstrip(".")
+                f"{key}.{odd[0]}: put it in quotes, since YAML does not read it as text".lstrip(".")
             )
         return {
             _checked(str(n), key): _expand(v, f"{key}.{n}".lstrip("."), look_up)

@@ -104,7 +104,7 @@ class SelectOptions(Options):
         for name in self.named:
             if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,59}", name):
                 raise ValueError(
-                    f"named: {name!r} cannot be the name of a selection, and of its folder; use "
+                    f"named: {name!r} cannot be the name of a selection and its folder; use "
                     "letters, digits and . - _"
                 )
 
@@ -118,6 +118,6 @@ class NamedSelection(SelectOptions):
 
     def _check(self) -> None:
         if self.named:
-            raise ValueError("named: a named selection has no named selections")
+            raise ValueError("named: a named selection cannot have named selections")
         if own := sorted(name for name in self.model_fields_set if name.startswith("exclude")):
-            raise ValueError(f"{own[0]}: belongs to all corpora; set select.{own[0]}")
+            raise ValueError(f"{own[0]}: applies to all corpora; set select.{own[0]}")

@@ -143,7 +143,7 @@ def score_labels(
     Deciles are computed over the pairs with different sides. Labels are scaled to 0 to 100.
     """
     if not Path(path).exists():
-        raise UserError(f"--labels {path}: is not there")
+        raise UserError(f"--labels {path}: does not exist")
     resources, sets = resources or {}, read_labelled(path)
     labels = [100 * (of.scores - of.scale[0]) / (of.scale[1] - of.scale[0]) for of in sets]
     first, second = pa.concat_arrays([of.first for of in sets]), [of.second for of in sets]

@@ -100,13 +100,13 @@ def select_lines(cut: Cut, where: Sequence[str] = ()) -> str:
 
 def cut_lines(cut: Cut, rows: int) -> list[str]:
     """The deciles, pairs and precision of a cut, in sentences."""
-    none = f"no cut with {ENOUGH} judged pairs or more is sure to have it; the best is "
+    none = f"no cut with at least {ENOUGH} judged pairs is sure to reach it; the best is "
     nearest = "" if cut.reached else none
     return [
         f"Precision {cut.wanted:g}: {nearest}{deciles_in_words(cut.deciles)} of {cut.score}; "
         f"{cut.rows:,} of {rows:,} pairs ({100 * cut.rows / max(rows, 1):.0f}%).",
-        f"Of the {cut.judged:,} judged pairs in it, {cut.good:,} are good: a share of "
-        f"{cut.precision:.2f} (95% by Wilson: {interval_in_words(cut.wilson)}).",
+        f"Of its {cut.judged:,} judged pairs, {cut.good:,} are good: a share of "
+        f"{cut.precision:.2f} (95% interval by Wilson: {interval_in_words(cut.wilson)}).",
     ]
 
 
@@ -121,9 +121,9 @@ def counts_line(found: AgreementRecord) -> str:
         judged += f" (Krippendorff's alpha {number_in_words(found.alpha)})"
     good = f"{found.good_pairs:,} are good (label at least {found.good:g} of 100)"
     not_counted = {
-        "of equal sides": found.copies,
-        "that do not meet the condition": found.outside,
-        "that the run does not have": found.gone,
+        "with equal sides": found.copies,
+        "do not meet the condition": found.outside,
+        "are not in the run": found.gone,
     }
     some = [f"{number:,} {which}" for which, number in not_counted.items() if number]
     return "; ".join([judged, good, *([f"pairs not counted: {', '.join(some)}"] if some else [])])

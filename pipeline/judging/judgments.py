@@ -150,7 +150,7 @@ def judging(run: str) -> AbstractContextManager[None]:
     if not Path(run, "run.json").exists():
         raise UserError(f"{run}: no run here: it has no run.json")
     file = Path(run, FOLDER, ".lock")
-    return locked(file, f"{run}: another paraloom judge is at work on this run")
+    return locked(file, f"{run}: another paraloom judge is running here; stop it")
 
 
 def _last_actions(run: str, judge: str) -> dict[Key, Action]:

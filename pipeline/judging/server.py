@@ -98,7 +98,7 @@ class Session:
             file = self._file(target.judge)
             done = self._done(file)
             if not done or done[-1][0].key != target.key:
-                raise Conflict("this is not the pair acted on last")
+                raise Conflict("this is not the pair of the last action")
             last = done[-1][1]
             file.append([Action(id=last.id, candidate=last.candidate, undone=True)])
             undone = last.model_dump(include={"score", "fluency"})

@@ -1,4 +1,4 @@
 """The report, the cards, and the words and plots on them."""
 
-VERSION = 10
+VERSION = 11
 """Bump when a page looks different for the same run."""

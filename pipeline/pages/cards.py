@@ -82,7 +82,7 @@ def meaning(
     """The meaning of a column, in one line; `own` has the run's scorers that are not Paraloom's.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
-    ('its French side in the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
+    ('French sentence of the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
     """
     if column.endswith(suffix := schema.decile("")):
         name = code(column.removesuffix(suffix))
@@ -109,7 +109,7 @@ def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
     text = encoder_card(view, settings, number, corpus).replace("---\n", f"---\n{_MARK}\n", 1)
     before = storage.read_bytes(path) if storage.exists(path) else None
     if before is not None and OWN_CARD.encode() not in before[:100]:
-        say(f"paraloom: {path}: is not Paraloom's, so it stays; remove it to get a new one")
+        say(f"paraloom: {path}: not written by Paraloom, so it stays; remove it to get a new card")
     elif before != text.encode():
         storage.write_bytes(path, text.encode())
 

@@ -136,7 +136,7 @@ def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
         remedy = "lower the bound of content_overlap in select.where"
     return (
         "The sides of most pairs differ little: the median unigram F1 of the corpus is "
-        f"{corpus.unigram_f1:.2f}; for pairs in other words, {remedy}"
+        f"{corpus.unigram_f1:.2f}; for pairs that differ more, {remedy}"
     )
 
 
@@ -175,7 +175,7 @@ def selection_lines(result: AutoSelectRecord) -> list[str]:
     others = sorted(result.trials, key=lambda trial: -trial.mean)
     sure = f" ({labelled_in_words(result.chosen.mean, result.labelled)})" * bool(result.labelled)
     lines = [f"Chosen: {words(result.chosen)}{sure}"]
-    lines += [f"Next: {words(of)}" for of in others if of != result.chosen][:1]
+    lines += [f"Second best: {words(of)}" for of in others if of != result.chosen][:1]
     return lines + [f"All pairs: {words(of)}" for of in others if len(of.deciles) == 10]
 
 

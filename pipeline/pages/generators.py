@@ -76,10 +76,10 @@ class Generators(BaseModel):
             taken += [row] if of.asked else []
         columns = ["generator", "candidates", "rejected", "selected", "share", "distance"]
         far = [[f"{one} – {other}", _number(of)] for one, other, of in self.distances]
-        asked = ["requests", "retries", "tokens in", "tokens out", "seconds each", "cost"]
+        asked = ["requests", "retries", "tokens in", "tokens out", "seconds per request", "cost"]
         scores = [*self.generators[0].quartiles]
         tables = [
-            Shown("Generators", [*columns, "cost of 1,000 selected", "good of judged"], general),
+            Shown("Generators", [*columns, "cost of 1,000 selected", "judged good"], general),
             Shown("Distance between generators", ["generators", "distance"], far),
             Shown("Quartiles of the scores", ["generator", *scores], quartiles),
             Shown("Rejected candidates", ["reason", "candidates"], reasons),
@@ -93,7 +93,7 @@ def compare_generators(folder: str, record: RunRecord) -> Generators:
     used, best = generators_of(record), record.best
     bucket = best.find(BucketRecord)
     if not used or bucket is None or not bucket.rows_out:
-        raise UserError(f"{folder}: has no scored candidates of several generators")
+        raise UserError(f"{folder}: no scored candidates of several generators")
     shards, scores = shards_of(folder, best.path(RANKED)), list(bucket.deciles)
     rows, selected = _count(shards), _count(shards_of(folder, "select"))
     judged, language = _labels(folder, shards), record.config.language

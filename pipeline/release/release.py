@@ -72,10 +72,10 @@ def make_release(
             own = triplets.model or remote.localise(storage.join(run, "embeddings"))
             triplets = replace(triplets, model=own)
     if out.exists() and any(out.iterdir()) and not (out / ABOUT).exists():
-        raise UserError(f"{out}: exists and is no release; name another folder with --out")
+        raise UserError(f"{out}: exists and is not a release; name another folder with --out")
     work = out.with_name(f".{out.name}.triplets")
     if work.exists() and not triplets:
-        say(f"{work}: left by an interrupted `publish --triplets`; resume that, or remove it")
+        say(f"{work}: left by an interrupted `publish --triplets`; run it again, or remove this")
     with atomic_folder(out) as folder:
         if terms is not None:
             (folder / LICENSE).write_bytes(terms)
@@ -128,12 +128,12 @@ def push(folder: Path, repo: str) -> str:
     from huggingface_hub import HfApi
 
     api = HfApi(library_name="paraloom")
-    with in_one_line(f"--push: {repo} was not sent completely; the same command resumes"):
+    with in_one_line(f"--push: {repo} was not uploaded completely; the same command resumes"):
         url = api.create_repo(repo, repo_type="dataset", private=True, exist_ok=True)
         there = set(api.list_repo_files(repo, repo_type="dataset"))
         if ABOUT not in there and there - {".gitattributes", "README.md"}:
             raise UserError(
-                f"--repo {repo}: holds files that `paraloom publish` did not send; name another"
+                f"--repo {repo}: has files that `paraloom publish` did not upload; name another"
             )
         api.upload_folder(
             folder_path=folder,

@@ -66,8 +66,8 @@ def read_run(folder: str) -> RunRecord:
     except (ValueError, TypeError, KeyError) as error:
         problem = str(error).partition("\n")[0]
         raise UserError(
-            f"{path}: not the record of a run ({problem}); remove the file: results that are still "
-            "valid are not made again"
+            f"{path}: not the record of a run ({problem}); remove the file, and run again: valid "
+            "results are kept"
         ) from error
     found: dict[str, StageRecord] = {}
     for place in ("", *record.config.places):
@@ -165,7 +165,7 @@ def locked(folder: str) -> AbstractContextManager[None]:
     them gives up. Results are never mixed up, because each result has its key.
     """
     here = remote.local_workdir(folder) / ".lock"
-    return files.locked(here, f"{folder}: another paraloom is at work on this run")
+    return files.locked(here, f"{folder}: another paraloom is running here; wait for it")
 
 
 def with_selections(config: Config) -> Config:
@@ -181,7 +181,7 @@ def with_selections(config: Config) -> Config:
         named = {n: of for n, of in {**before, **config.select.named}.items() if of is not None}
         merged = config.replace(select=config.select.replace(named=named))
     except ValueError as error:
-        raise UserError(f"{config.run}: {error}; select.named.NAME=null forgets it") from error
+        raise UserError(f"{config.run}: {error}; select.named.NAME=null removes it") from error
     shown = {name: shown[name] for name in named}
     merged._written = {**config.written, "select": {**section, "named": shown}}
     return merged
@@ -199,7 +199,7 @@ def finished(folder: str) -> RunRecord:
     """The record of a run, for commands that show results; a UserError if no stage is finished."""
     record = read_run(folder)
     if not record.stages:
-        raise UserError(f"{folder}: no run here that has finished a stage")
+        raise UserError(f"{folder}: no run with a finished stage here")
     return record
 
 
@@ -243,7 +243,7 @@ def check_current(folder: str, record: RunRecord, stage: str, command: str) -> N
     names the `command` that makes it again."""
     if stage in outdated(record):
         raise UserError(
-            f"{folder}: an earlier configuration than the last command's made {stage}; "
+            f"{folder}: {stage} is outdated, made by an earlier configuration; "
             f"`paraloom {command} --config FILE` makes it again"
         )
 
@@ -253,7 +253,7 @@ def check_selection(folder: str, known: Collection[str], name: str) -> str:
     if name and name not in known:
         names = ", ".join(known) or "the corpus"
         remedy = "`paraloom select --config FILE --name NAME --set select.KEY=VALUE` makes one"
-        raise UserError(f"{folder}: it has no selection {name!r}, only {names}; {remedy}")
+        raise UserError(f"{folder}: no selection {name!r} here, only {names}; {remedy}")
     return f"selections/{name}" if name else ""
 
 
@@ -264,5 +264,5 @@ def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> RunR
     check_current(folder, record, stage, "select")
     if stage not in (now := current(record)).stages:
         remedy = "`paraloom corpus` or `paraloom select` makes it"
-        raise UserError(f"{folder}: no run here that has a {folder_of(stage)}; {remedy}")
+        raise UserError(f"{folder}: no run with a {folder_of(stage)} here; {remedy}")
     return now.derived(place)

@@ -129,7 +129,7 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
             is_name = key in names and not Path(path).is_absolute() and not storage.is_remote(path)
             on_hub = "; a model of the Hub is named owner/name or owner/name@revision"
             raise UserError(
-                f"{key}: {path} is not there{looked_up(path)}{on_hub if is_name else ''}"
+                f"{key}: {path} does not exist{looked_up(path)}{on_hub if is_name else ''}"
             )
     checks = {}  # each check once: rounds share the run's configuration
     for step in steps:
@@ -179,13 +179,12 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
             kind, _, name = run.place.partition("/")
             if kind != "selections" or isinstance(error, DamagedError):
                 raise
-            forget = f"`--set select.named.{name}=null` makes the run forget it"
+            forget = f"`--set select.named.{name}=null` removes it from the run"
             raise UserError(f"select.named.{name}: {error}; {forget}") from error
         if step.key() != key:
             drop_receipts(run.folder(stage.name))
             raise UserError(
-                f"{path}: a file that it reads changed meanwhile; the same command reads it "
-                "from the beginning"
+                f"{path}: an input of this stage changed meanwhile; run the command again"
             )
         record.key, record.seconds = key, round(time.monotonic() - started, 3)
         record.peak_memory = max(record.peak_memory, peak_memory())
@@ -204,12 +203,10 @@ def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _Sta
     if stage is None:
         raise error
     if path in state.repaired:
-        raise UserError(
-            f"{path}: damaged again after it was made anew; is the disk sound?"
-        ) from error
+        raise UserError(f"{path}: damaged again after it was made again; check the disk") from error
     state.repaired.add(path)
     state.suspect.add(stage)
-    say(f"{path}: damaged, made again")
+    say(f"{path}: damaged; it is made again")
 
 
 def remove_temporary(folder: str) -> None:

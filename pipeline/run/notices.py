@@ -31,16 +31,16 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
                 test = Path(folder).resolve() if folder else None
                 if test and (path.is_relative_to(test) or test.is_relative_to(path)):
                     yield (
-                        f"embeddings.development: {path} is in evaluate.{name} too; its results "
-                        "there are correlations with development data"
+                        f"embeddings.development: {path} is also in evaluate.{name}; its results "
+                        "are results on development data"
                     )
     if config.input is None:
         return
     own, default = config.score.model_fields_set, "paragram_similarity"
     if "score" in stages and default not in config.score.scorers and "scorers" not in own:
         yield (
-            f"score: without {default}, which score.phrases (phrase pairs) or score.paragram (word "
-            f"vectors) would give; select takes deciles of {config.select.by}"
+            f"score: {default} is left out: it needs score.phrases (phrase pairs) or "
+            f"score.paragram (word vectors); select uses deciles of {config.select.by}"
         )
     yield from of_codes(config.input)
 
@@ -48,8 +48,8 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
 def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[str]:
     """A notice that few pairs, or random initial vectors, make a poor encoder."""
     random = config.embeddings.initial_vectors in (None, AUTO) and not own_vectors
-    starts = "it starts from random vectors, so that it knows no words but the corpus's"
-    few = f"{pairs:,} pairs are few: 10,000 and more make an encoder that is good on other texts"
+    starts = "it starts from random vectors, and knows only the words of the corpus"
+    few = f"{pairs:,} pairs are few: for good results on other texts, train on 10,000 or more"
     if found := [*([few] if pairs < ENOUGH else []), *([starts] if random else [])]:
         remedy = "; name embeddings.initial_vectors" if random else ""
         yield f"embeddings: {'; '.join(found)}{remedy}"
@@ -59,4 +59,4 @@ def of_models(languages: Mapping[str, str], data: str) -> Iterator[str]:
     """Notices on models (folder: language) that are not for English, the language of `data`."""
     for folder, language in languages.items():
         if language != ENGLISH:
-            yield f"{folder}: an encoder of {language_name(language)}; {data} English"
+            yield f"{folder}: the encoder is for {language_name(language)}; {data} English"

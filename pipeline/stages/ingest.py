@@ -69,7 +69,7 @@ def make(run: Run, key: str) -> IngestRecord:
         word, _, condition = reason.partition(" ")
         question = "is input.format right?"
         if word == FAILED:
-            question = f"{rows:,} do not meet `{condition}` of input.where: change it"
+            question = f"{rows:,} do not meet the condition `{condition}` of input.where; change it"
         raise UserError(
             f"{run.folder('ingest')}: none of {record.rows_in:,} rows can be used; "
             f"its _rejected/ folder has the reasons; {question}"
@@ -99,12 +99,12 @@ def check_replaces(run: Run, key: str) -> None:
     same = {of.path for of in before} & {*files} or {of.sha256 for of in before} & {*files.values()}
     if before and not same:
         raise UserError(
-            f"{run.config.run}: was made from {before[0].path}, and this input has none of its "
-            "files; name another folder in run, or add --force to replace what is there"
+            f"{run.config.run}: was made from {before[0].path}, but input names other files; "
+            "name another folder in run, or add --force to replace this run"
         )
     if isinstance(found, IngestRecord) and not found.ids and run.bitexts[0].ids != "given":
         say(
-            f"{run.config.run}: ids are made of the texts now, not of file and row, so that all "
+            f"{run.config.run}: ids are now made from the texts, not from file and row, so all "
             "stages are made again; judgments stay. To keep the old ids, copy the folder ingest, "
             "and read its part-*.parquet with input.format: parquet"
         )

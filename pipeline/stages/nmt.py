@@ -63,6 +63,6 @@ def check(config: Config) -> None:
     source, target = config.languages.source, config.languages.target
     if source == target:
         raise UserError(
-            f"input.source_language: is {source}, as input.target_language is; set both to train a "
+            f"input.source_language: equals input.target_language ({source}); set both to train a "
             "translation model"
         )

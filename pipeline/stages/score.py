@@ -123,7 +123,7 @@ def check(config: Config) -> None:
             continue
         kind = (scorer := source.load()).resource
         if config.is_mined and {"source", "translation_score"} & {*scorer.reads}:
-            raise UserError(f"score.scorers: {source.name} reads the source; pairs have none")
+            raise UserError(f"score.scorers: {source.name} needs sources; pairs have none")
         if kind and kind.name not in config.score.resources:
             raise UserError(
                 f"score.resources.{kind.name}: is missing; {source.name} needs {kind.remedy}"

@@ -265,7 +265,7 @@ def test_another_run_may_change_meanwhile(
     assert tables(fresh) == tables(result)
     capsys.readouterr()
     again(work, tmp_path / "third", reversing, key="other", reuse=[str(other)])
-    assert "no translation by this model" in capsys.readouterr().err
+    assert "no translations by this model" in capsys.readouterr().err
 
 
 def test_a_run_under_way_gives_its_earlier_translations(

@@ -172,7 +172,7 @@ def test_another_machine_finishes_the_run_of_a_killed_launcher(
         time.sleep(0.2)
     found.set()
     _, said = finish(process)
-    assert f"{job.name}: found at work on Dataflow, " in said
+    assert f"{job.name}: found running on Dataflow, " in said
     assert service.log.count(f"POST {job.name}") == 1
     here, there = stages(str(place / "local")), stages(f"{BUCKET}/killed")
     assert there["select"].digest == here["select"].digest

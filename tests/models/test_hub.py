@@ -126,4 +126,4 @@ def test_what_the_hub_refuses_is_one_line(cache: Path, monkeypatch: Patch) -> No
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", refuse)
     with pytest.raises(UserError, match=r"private .* `hf auth login`; .*No space left") as error:
         hub.fetch("someone/other")
-    assert str(error.value).startswith("nmt.model: someone/other is no folder")
+    assert str(error.value).startswith("nmt.model: someone/other is not a folder")

@@ -67,7 +67,7 @@ def test_files_count_by_their_content(tmp_path: Path) -> None:
     assert keys[0] == keys[2] == content_key(moved.of_weights()) != keys[1]
 
 
-QUOTE = "; quote it, since YAML does not take it for text"
+QUOTE = "; put it in quotes, since YAML does not read it as text"
 
 
 @pytest.mark.parametrize(

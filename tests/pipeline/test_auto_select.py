@@ -107,7 +107,9 @@ def test_it_finds_the_deciles_that_are_right(record: tuple[AutoSelectRecord, Pat
     means = {trial.deciles: trial.mean for trial in found.trials}
     assert np.mean([means[k,] for k in (4, 5, 6)]) > 10 + np.mean([means[k,] for k in (0, 1, 8, 9)])
     first, second, everything = selection_lines(found)
-    assert first.startswith("Chosen: trigram overlap, decile") and second.startswith("Next: ")
+    assert first.startswith("Chosen: trigram overlap, decile") and second.startswith(
+        "Second best: "
+    )
     assert everything.startswith("All pairs: trigram overlap, deciles 0–9: ")
 
 
@@ -149,7 +151,7 @@ def test_pairs_of_no_use(shards: list[Shard], labelled: Path, tmp_path: Path) ->
     path.write_text("3\ta dog\ta cat\n3\tone\ttwo\n")
     bitext = {"format": "tsv", "paths": ["-"]}
     config = Config.of({"run": "run", "input": bitext, "select": {"labelled": str(path)}})
-    with pytest.raises(UserError, match=r"^select\.labelled: .*sample has no other score than 3"):
+    with pytest.raises(UserError, match=r"^select\.labelled: .*sample have the score 3"):
         auto_select.read_labelled(config)
 
 
@@ -174,14 +176,14 @@ def test_what_it_needs_is_missed_before_any_work(
 ) -> None:
     write_config(tmp_path)
     assert again("select", tmp_path, *AUTO, "select.labelled=nowhere.tsv") == 2
-    assert "select.labelled: nowhere.tsv is not there" in one_line(capsys)
+    assert "select.labelled: nowhere.tsv does not exist" in one_line(capsys)
     labelled = tmp_path / "sample.tsv"
     labelled.write_text("1\ta dog\ta cat\n2\ta dog\tdogs\n")
     given = [*AUTO, f"select.labelled={labelled}", "--set"]
     assert again("select", tmp_path, *given, "select.auto.model=words") == 2
     assert "select.auto.model: no encoder is named 'words'" in one_line(capsys)
     assert again("select", tmp_path, *given, "select.auto.score=x") == 2
-    assert "select.auto.score: x is no score of this run" in one_line(capsys)
+    assert "select.auto.score: x is not among score.scorers" in one_line(capsys)
 
 
 def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys, runs: Runs) -> None:

@@ -61,7 +61,7 @@ def test_an_error_says_what_a_path_is_relative_to(
         ("input.paths=[a.tsv]", f"a.tsv: no such file {where}"),
         ("input.paths=[a*.tsv]", f"a*.tsv: no file matches {where}"),
         ("score.paragram=v.txt", f"score.paragram: v.txt is not there {where}"),
-        ("score.paragram=/none/v.txt", "score.paragram: /none/v.txt is not there"),
+        ("score.paragram=/none/v.txt", "score.paragram: /none/v.txt does not exist"),
     ):
         found = refusal(capsys, "ingest", "--config", str(config), "--set", change)
         assert found == f"paraloom: {said}"
@@ -139,7 +139,7 @@ def test_an_interrupt_says_what_to_do(
     monkeypatch.setattr(paraloom.pipeline.run.make, "run_stages", interrupted)
     before = signal.getsignal(signal.SIGINT)
     assert main(["select", "--config", str(config)]) == 130
-    assert "the same command makes what is missing" in one_line(capsys)
+    assert "the same command resumes" in one_line(capsys)
     assert signal.getsignal(signal.SIGINT) == before
     monkeypatch.setattr(sys, "argv", ["paraloom", "select", "--config", str(config)])
     try:

@@ -60,16 +60,22 @@ def test_mistakes_are_one_line_that_names_the_key(tmp_path: Path, more: str, mes
             "score.scorers: 'meteor' is unknown; choose from translation_sc",
         ),
         ("score.scorers=[trigram_overlap, trigram_overlap]", "score.scorers: names a scorer twice"),
-        ("score.columns={trigram_overlap: a}", "score.columns.trigram_overlap: trigram_overlap is"),
+        (
+            "score.columns={trigram_overlap: a}",
+            "score.columns.trigram_overlap: trigram_overlap already",
+        ),
         ("score.scorers=[paragram_similarity]", "score.paragram: paragram_similarity needs"),
         ("score.scorers=[unmatched_words]", "score.paragram: unmatched_words needs"),
         ("loop.rounds=2", "select.labelled: is missing; with loop.rounds"),
         ("input.format=text", "nmt.forward_model: is missing; input.format text needs nmt.f"),
         ("score.scorers=[encoder_similarity]", "'encoder_similarity' is unknown; choose from"),
         ("select.where=['trigram_overlap ~ 1']", "select.where[0]: 'trigram_overlap ~ 1' is no"),
-        ("select.where=[unigram_f1 <= 0.7 and bleu <= 0.5]", "besides is a further item of the"),
-        ("input.where=[source_token <= 3]", "input.where[0]: source_token is no column of untran"),
-        ("select.where=[a_decile > 0]", "select.where[0]: a_decile is no column of the pairs"),
+        (
+            "select.where=[unigram_f1 <= 0.7 and bleu <= 0.5]",
+            "give each further condition as an item",
+        ),
+        ("input.where=[source_token <= 3]", "input.where[0]: source_token is not a column of untr"),
+        ("select.where=[a_decile > 0]", "select.where[0]: a_decile is not a column of the pairs"),
         ("nothing", "--set nothing: must be key.sub=value"),
         ("seed.x=1", "--set seed.x=1: seed has no keys below it"),
     ],
@@ -138,7 +144,7 @@ def test_the_manifest_has_variables_by_their_names(tmp_path: Path, monkeypatch: 
 
 def test_a_file_that_is_not_whole_or_cannot_be_read(tmp_path: Path) -> None:
     assert problem(tmp_path, "run: x") == "input: is missing"
-    assert problem(tmp_path, "") == "not a configuration (key: value)"
+    assert problem(tmp_path, "") == "not a configuration; it must consist of lines `key: value`"
     with pytest.raises(UserError, match=r"none.yaml: cannot be read \(No such file"):
         read_config(tmp_path / "none.yaml")
 
@@ -227,7 +233,7 @@ def test_with_nothing_said_what_can_be_computed_is(tmp_path: Path) -> None:
         assert of.score.scorers == ["translation_score", "trigram_overlap"]
         assert (of.select.by, of.select.deciles) == ("translation_score", [3, 4, 5, 6, 7, 8, 9])
     (said,) = of_configuration(config, ["score", "select"])
-    assert said.startswith("score: without paragram_similarity, which score.phrases (phrase pairs)")
+    assert said.startswith("score: paragram_similarity is left out: it needs score.phrases")
     again = Config.of(config.model_dump())
     assert again.score == ScoreOptions.of(config.score.model_dump())
     assert again.select.by == "translation_score"
@@ -256,6 +262,6 @@ def test_what_is_said_is_not_left_out(tmp_path: Path) -> None:
 def test_names_that_yaml_takes_for_no_text(tmp_path: Path, key: str) -> None:
     said = problem(tmp_path, GOOD, f"score.columns={{{key}: a.tsv}}")
     assert said.startswith("--set score.columns.")
-    assert said.endswith("quote it, since YAML does not take it for text")
+    assert said.endswith("put it in quotes, since YAML does not read it as text")
     named = read(tmp_path, GOOD, "select.named={2024: {deciles: [1]}}").select.named
     assert named.keys() == {"2024"}

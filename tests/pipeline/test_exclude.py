@@ -87,7 +87,7 @@ def test_a_run_leaves_evaluation_sentences_out(a_run: Path, capsys: Capsys) -> N
     assert errors_of("contamination", values) == []
     assert values["rows"] == len(before) and values["found"] == equal + ngrams
     assert values["data_sets"]["sts/own"]["equal"] == equal
-    assert f"{equal + ngrams} of {len(before)} rows hold a sentence of these data sets" in said
+    assert f"{equal + ngrams} of {len(before)} rows contain a sentence of these data sets" in said
     assert f"sts/own, row 1: {leaked[0].upper()}" in said
 
 
@@ -152,7 +152,7 @@ def test_similar_sentences_need_a_model(a_run: Path, capsys: Capsys) -> None:
     assert again("select", a_run, *keys) == 2
     assert "score.sentence_model: is missing" in one_line(capsys)
     assert main(["contamination", str(sets), "--against", str(sets), "--similarity", "0.9"]) == 2
-    assert "--similarity and --model go together" in one_line(capsys)
+    assert "give both --similarity and --model" in one_line(capsys)
 
 
 def test_empty_rows_of_a_data_set_are_no_sentences(tmp_path: Path) -> None:

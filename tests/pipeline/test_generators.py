@@ -182,7 +182,7 @@ def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
     judged = join(read_judgments(finished.run), shards, ["trigram_overlap"], own={}, where=under)
     columns, cells = found[0].columns, {row[0]: row[-1] for row in found[0].rows}
     shutil.rmtree(finished.folder / "run" / "judgments")
-    assert columns[-1] == "good of judged"
+    assert columns[-1] == "judged good"
     assert sorted(judged.labels) == [20, 20, 80, 80]
     assert cells == {"nmt": "7 of 10 (0.40–0.89)", "a": "2 of 4 (0.15–0.85)", "b": ""}
 
@@ -220,7 +220,7 @@ def config(*generators: dict[str, Any], **changes: Any) -> Config:
         ([{**CHAT, "prompt": "{{ reference"}], "prompt: not a template of Jinja2"),
         ([CHAT, CHAT], "generators: two have the same name"),
         ([{"kind": "nmt"}, {"kind": "nmt", "name": "x"}], "at most one of kind nmt"),
-        ([{"kind": "nmt"}], "needs some of kind chat"),
+        ([{"kind": "nmt"}], "needs one of kind chat"),
         ([{**CHAT, "n": 100}, {**CHAT, "name": "b", "n": 28}], "128 candidates of a pair are more"),
     ],
 )

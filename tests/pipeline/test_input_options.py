@@ -149,7 +149,7 @@ def test_conditions_no_row_meets(tmp_path: Path, write_config: WriteConfig, caps
         .err.strip()
         .endswith(
             "none of 2 rows can be used; its _rejected/ folder has the reasons; 2 do not meet "
-            "`identical = yes` of input.where: change it"
+            "the condition `identical = yes` of input.where; change it"
         )
     )
 
@@ -213,14 +213,14 @@ def test_kept_columns_go_through_all_stages(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"keep": ["source"]}, r"input\.keep: source is another column of the pairs"),
-        ({"keep": ["trigram_overlap"]}, r"input\.keep: trigram_overlap is another column"),
-        ({"keep": ["x_decile"]}, r"input\.keep: x_decile is another column"),
+        ({"keep": ["source"]}, r"input\.keep: source already names a column of the pairs"),
+        ({"keep": ["trigram_overlap"]}, r"input\.keep: trigram_overlap already names a column"),
+        ({"keep": ["x_decile"]}, r"input\.keep: x_decile already names a column"),
         ({"keep": ["domain"], "where": ["domains = a"]}, r"did you mean domain\?"),
         ({"columns": {"reference_": "a"}}, r"input\.columns: parquet takes source, reference, id"),
         ({"keep": ["domain"], "where": ["domain <= 3"]}, r"'domain <= 3': domain has values of"),
         ({"keep": ["meta.year"], "where": ["meta.year = old"]}, r"meta\.year has values of type"),
-        ({"columns": {"source": "cs"}}, r"have no cs, but translation\.cs, translation\.en"),
+        ({"columns": {"source": "cs"}}, r"have no cs, only translation\.cs, translation\.en"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line(
@@ -238,7 +238,9 @@ def test_select_where_may_name_kept_columns_only(parquet: dict[str, Any]) -> Non
         return Config.of(small_config("a", "", input={**parquet, "keep": keep}, select=select))
 
     assert config(["domain"], 'domain = "web text"')
-    with pytest.raises(ValueError, match=r"select\.where\[0\]: domain is no column of the pairs"):
+    with pytest.raises(
+        ValueError, match=r"select\.where\[0\]: domain is not a column of the pairs"
+    ):
         config([], "domain = web")
-    with pytest.raises(ValueError, match=r"domains is no column .* translation_tokens, domain,"):
+    with pytest.raises(ValueError, match=r"domains is not a column .* translation_tokens, domain,"):
         config(["domain"], "domains = web")

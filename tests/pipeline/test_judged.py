@@ -75,7 +75,7 @@ def test_judgments_may_not_suffice(a_run: Path, write_config: WriteConfig, capsy
     write_config(a_run, select={"by": "judged", "precision": 0.95})
     assert again("select", a_run) == 2
     *_, line = capsys.readouterr().err.splitlines()
-    assert "select.precision: Precision 0.95: no cut with 20 judged pairs or more is sure" in line
+    assert "select.precision: Precision 0.95: no cut with at least 20 judged pairs is sure" in line
     assert "the best is deciles 8–9 of trigram_overlap; " in line and "a share of 1.00 (95%" in line
     assert "lower select.precision" in line
     (a_run / "run" / "judgments" / "Anna.jsonl").unlink()
@@ -87,7 +87,7 @@ def test_judgments_may_not_suffice(a_run: Path, write_config: WriteConfig, capsy
     )
     assert again("select", a_run) == 2
     *_, line = capsys.readouterr().err.splitlines()
-    said = f"this run has the pairs of 0 of {len(pairs(a_run))} judgments, which are too few"
+    said = f"0 of {len(pairs(a_run))} judgments are of pairs in this run, which are too few"
     assert said in line
 
 

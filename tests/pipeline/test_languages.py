@@ -64,18 +64,18 @@ def test_notices(tmp_path: Path, write_config: WriteConfig) -> None:
         return list(of_configuration(config, ["score", "embeddings", "evaluate"]))
 
     assert of("en") == of("fr") == []
-    said = "input.source_language: is Czech, as input.target_language is; one may be wrong"
+    said = "input.source_language: equals input.target_language (Czech); one may be wrong"
     assert of("ces") == [said]
 
 
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("cz", "cz is no language code; Czech is cs"),
-        ("German", "German is no language code; German is de"),
-        ("en_EN", "en_EN is no language code; English is en"),
-        ("frensh", "frensh is no language code; French is fr"),
-        ("klingon", "klingon is no language code; codes are as in ISO 639: cs, en"),
+        ("cz", "cz is not a language code; Czech is cs"),
+        ("German", "German is not a language code; German is de"),
+        ("en_EN", "en_EN is not a language code; English is en"),
+        ("frensh", "frensh is not a language code; French is fr"),
+        ("klingon", "klingon is not a language code; codes are as in ISO 639: cs, en"),
     ],
 )
 def test_what_is_no_code(code: str, said: str, tmp_path: Path, write_config: WriteConfig) -> None:
@@ -226,7 +226,7 @@ def test_it_ends_before_anything_is_read(
 
 def test_a_model_is_trained_for_two_languages(tmp_path: Path, write_config: WriteConfig) -> None:
     config = read_config(write_config(tmp_path, input={"target_language": "cs"}))
-    with pytest.raises(UserError, match=r"^input.source_language: is cs, as input.target_language"):
+    with pytest.raises(UserError, match=r"^input.source_language: equals input.target_language"):
         nmt.check(config)
 
 

@@ -89,12 +89,14 @@ def test_a_finished_run(place: Path) -> None:
 
 def test_what_is_not_there_is_said(place: Path) -> None:
     run = paraloom.open_run("runs/sample")
-    with pytest.raises(paraloom.UserError, match="is not finished; finished are ingest, "):
+    with pytest.raises(paraloom.UserError, match="is not finished; finished stages: ingest, "):
         run.encoder()
-    with pytest.raises(paraloom.UserError, match="nothing: no run here"):
+    with pytest.raises(paraloom.UserError, match="nothing: no run with a finished stage here"):
         paraloom.open_run("nothing")
     with pytest.raises(paraloom.UserError, match="scorer 'bleurt': neither in Paraloom nor in"):
         paraloom.score(["a"], ["b"], ["bleurt"])
-    with pytest.raises(paraloom.UserError, match="translation_score: the translation model gives"):
+    with pytest.raises(
+        paraloom.UserError, match="translation_score: comes from the translation model"
+    ):
         paraloom.score(["a"], ["b"], ["translation_score"])
     assert paraloom.score([], [])["trigram_overlap"].type == pa.float32()

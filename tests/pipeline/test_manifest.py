@@ -296,15 +296,15 @@ def test_a_corpus_of_an_earlier_configuration(
     capsys.readouterr()
     assert main(["publish", folder, *PUBLISH]) == 2
     refused = said(capsys)
-    assert "an earlier configuration than the last command's made select" in refused
+    assert "select is outdated, made by an earlier configuration" in refused
     assert "`paraloom select --config FILE` makes it again" in refused
     assert not (a_run / "run/release").exists()
     assert main(["explain", folder, table(a_run, "corpus", "id")["id"][0].as_py()]) == 0
     explained = said(capsys)
     assert "in the corpus: deciles 2–6 of `trigram_overlap`" in explained
-    assert "an earlier configuration than the last command's made: " in explained
+    assert "outdated, made by an earlier configuration: " in explained
     assert main(["compare", folder, str(finished_run / "run"), *ONE]) == 1
-    assert "left out, since an earlier configuration made it: " in said(capsys)
+    assert "left out, because an earlier configuration made them: " in said(capsys)
     assert as_made(read_run(folder)).config == before.config
     assert card.read_text() == text
 

@@ -110,7 +110,7 @@ def test_the_corpus_is_that_of_a_local_run(
     assert select(config, options) == 0
     printed = capsys.readouterr().err
     assert ran(printed) == ["select", "bucket", "select"]
-    assert f"{bucketed}: damaged, made again" in printed
+    assert f"{bucketed}: damaged; it is made again" in printed
     assert storage.read_bytes(f"{bucket}/{bucketed}") == (finished_run / bucketed).read_bytes()
     left = {path.name for path in remote.local_workdir(f"{bucket}/run").iterdir()}
     assert left == {".lock", "logs"}
@@ -122,7 +122,7 @@ def test_the_corpus_is_that_of_a_local_run(
         ("run=SCHEME://nobody/run", r"SCHEME://nobody/run: .*bucket does not exist"),
         ("input.paths.source=SCHEME://nobody/x", r"SCHEME://nobody/x: .*bucket does not exist"),
         ("input.paths.source=BUCKET/none", "BUCKET/none: no such file"),
-        ("nmt.model=BUCKET/none", "nmt.model: BUCKET/none is not there"),
+        ("nmt.model=BUCKET/none", "nmt.model: BUCKET/none does not exist"),
         ("evaluate.sts=BUCKET/none", "evaluate.sts: BUCKET/none: no such file or folder"),
     ],
 )
@@ -177,9 +177,9 @@ OPTIONS = ["--runner=DataflowRunner", "--project=p", "--region=r", "--sdk_contai
 @pytest.mark.parametrize(
     ("key", "line"),
     [
-        ("run", "run: {}/run: workers of Dataflow do not see it; it must be on gs://"),
-        ("input", r"input.paths.\w+: .+/sample.\w+: workers of Dataflow do not see it"),
-        ("nmt", r"nmt.model: .+: workers of Dataflow do not see it"),
+        ("run", "run: {}/run: Dataflow workers cannot read it; it must be on gs://"),
+        ("input", r"input.paths.\w+: .+/sample.\w+: Dataflow workers cannot read it"),
+        ("nmt", r"nmt.model: .+: Dataflow workers cannot read it"),
         # Beam itself would look for it for ten minutes, once a stage is under way.
         ("temp", "paraloom: gs://nobody/tmp: "),
     ],

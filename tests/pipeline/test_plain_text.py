@@ -132,7 +132,7 @@ def test_the_round_trip(
     assert record["back_translate"]["model"]["sha256"] == digest(nmt_model)
     card = (tmp_path / "run" / "README.md").read_text()
     assert "`model` (Marian), licence cc-by-4.0" in " ".join(card.split())
-    assert "machine translation into\n`cs` (`source`)" in card
+    assert "machine translation into `cs` (`source`) and back" in card
     assert "pivot" in (tmp_path / "run" / "report" / "index.html").read_text()
     assert main(["explain", str(tmp_path / "run"), made_id("", "slovo " * 99 + "slovo")]) == 0
     assert "out at pivot: reference of more than 60 subwords" in capsys.readouterr().out

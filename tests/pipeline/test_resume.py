@@ -128,7 +128,7 @@ def test_wholly_other_input_does_not_replace_a_corpus(
     other = {side: str(a_run / side) for side in ("source", "reference")}
     path = str(write_config(a_run, input={"paths": other}))
     line = refusal(capsys, "select", "--config", path)
-    assert f"{a_run / 'run'}: was made from " in line and line.endswith("replace what is there")
+    assert f"{a_run / 'run'}: was made from " in line and line.endswith("replace this run")
     assert parts(a_run) == before
     assert runs("ingest", a_run, "--force") == ["ingest"]
     assert runs("ingest", a_run) == []
@@ -145,7 +145,7 @@ def test_a_run_with_ids_of_file_and_row_says_so_once(a_run: Path, capsys: Capsys
         content["stages"]["ingest"] |= {"key": "of an earlier version"}
         del content["stages"]["ingest"]["ids"]
     assert again("ingest", a_run) == 0
-    said = "ids are made of the texts now, not of file and row, so that all stages are made again"
+    said = "ids are now made from the texts, not from file and row, so all stages are made again"
     assert said in capsys.readouterr().err
     with changed_manifest(a_run) as content:
         assert content["stages"]["ingest"]["ids"] == ["made"]
@@ -187,7 +187,7 @@ def test_a_damaged_part_file_is_made_again_and_nothing_else(
     before = stamps(a_run, stage)
     assert again("select", a_run) == 0
     printed = capsys.readouterr().err
-    assert printed.count(f"{path}: damaged, made again\n") == 1
+    assert printed.count(f"{path}: damaged; it is made again\n") == 1
     assert ran(printed) == [reader, stage, reader]
     assert parts(a_run) == parts(finished_run)
     if stage != "ingest":  # whose unit is the file
@@ -244,7 +244,7 @@ def test_damage_that_returns_ends_the_run(a_run: Path, capsys: Capsys, monkeypat
     monkeypatch.setattr(storage, "write_bytes", write)
     assert again("select", a_run) == 2
     line = capsys.readouterr().err.strip().splitlines()[-1]
-    assert line == f"paraloom: {path}: damaged again after it was made anew; is the disk sound?"
+    assert line == f"paraloom: {path}: damaged again after it was made again; check the disk"
 
 
 def test_force_runs_the_stage_and_only_it(a_run: Path, finished_run: Path, runs: Runs) -> None:
@@ -271,7 +271,7 @@ def test_a_second_process_is_kept_out(a_run: Path) -> None:
     with locked(str(a_run / "run")):
         done = command("select", a_run)
     assert done.returncode == 2
-    assert done.stderr == f"paraloom: {a_run}/run: another paraloom is at work on this run\n"
+    assert done.stderr == f"paraloom: {a_run}/run: another paraloom is running here; wait for it\n"
 
 
 def test_what_a_killed_process_left_goes(a_run: Path) -> None:

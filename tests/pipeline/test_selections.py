@@ -66,7 +66,7 @@ def test_a_selection_has_the_rows_of_a_run_that_selects_so(
     record = manifest(a_run)["stages"]["select"]
     counts = len(earlier & strict_ids), len(earlier)
     assert (record["still"], record["earlier"]) == counts
-    said = "{:,} of {:,} pairs of the earlier corpus are still in.".format(*counts)
+    said = "{:,} of {:,} earlier pairs are still in the corpus.".format(*counts)
     assert said in capsys.readouterr().out
     assert "earlier" not in found["select"] and "earlier" not in found[made[0]]
 
@@ -97,12 +97,12 @@ def test_a_selection_of_the_command_line_stays_until_it_is_forgotten(
     assert again("select", a_run) == 2  # the run has it
     error = capsys.readouterr().err
     assert error.count("paraloom: select.named.empty: select: none of ") == 2
-    assert "`--set select.named.empty=null` makes the run forget it" in error
+    assert "`--set select.named.empty=null` removes it from the run" in error
     assert again("select", a_run, "--set", "select.named.empty=null") == 0
     assert again("select", a_run, "--set", "select.named.strict=null") == 0
     assert path not in manifest(a_run)["planned"]
     assert again("select", a_run, "--name", "strict") == 2
-    assert "it has no selection 'strict', only the corpus" in capsys.readouterr().err
+    assert "no selection 'strict' here, only the corpus" in capsys.readouterr().err
 
 
 def test_the_encoder_is_trained_on_a_selection(
@@ -139,7 +139,7 @@ def test_the_encoder_is_trained_on_a_selection(
     capsys.readouterr()
     for wrong in (["compare", run, run], ["publish", run]):
         assert main([*wrong, "--selection", "stirct", *ONE]) == 2
-        assert "it has no selection 'stirct', only strict; `paraloom sel" in one_line(capsys)
+        assert "no selection 'stirct' here, only strict; `paraloom sel" in one_line(capsys)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_the_encoder_is_trained_on_a_selection(
     [
         ({"named": {"a/b": {}}}, "select.named: 'a/b' cannot be the name of a selection"),
         ({"named": {"a": {"decils": [1]}}}, "select.named.a.decils: unknown key"),
-        ({"named": {"a": {"where": ["x <= 1"]}}}, r"select.named.a.where\[0\]: x is no column"),
+        ({"named": {"a": {"where": ["x <= 1"]}}}, r"select.named.a.where\[0\]: x is not a column"),
         ({"named": {"a": {"by": "x"}}}, "select.named.a.by: x is not among score.scorers"),
         ({"named": {"a": {"named": {"b": {}}}}}, "select.named.a.named: a named selection has"),
     ],
@@ -206,7 +206,7 @@ def test_a_dry_run_needs_deciles_of_this_configuration(a_run: Path, capsys: Caps
     assert again("select", a_run, *other, "--dry-run") == 2
     assert "--dry-run needs the stage bucket of this configuration" in capsys.readouterr().err
     assert again("select", a_run, "--show", "3") == 2
-    assert "--show and --json are for --dry-run" in capsys.readouterr().err
+    assert "--show and --json need --dry-run" in capsys.readouterr().err
     labelled = ["--set", "select.labelled=x.tsv", "--set", "select.by=auto"]
     with pytest.raises(UserError, match="needs the stage auto_select"):
         scored(read(a_run, *labelled[1::2]))

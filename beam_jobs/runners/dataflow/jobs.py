@@ -60,7 +60,7 @@ def wait(result: PipelineResult, options: PipelineOptions) -> None:
         result.wait_until_finish()
     except DataflowRuntimeException as error:
         if result.state == "CANCELLED":
-            raise UserError(f"{what}: was cancelled; the same command does the rest") from error
+            raise UserError(f"{what}: was cancelled; the same command resumes") from error
         said = _errors(result, job.id)
         if found := user_error("\n".join(said)):
             raise found from error
@@ -91,15 +91,15 @@ def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
         job, at_work = _job(found.id, cloud), found.current_state.name in _AT_WORK
         if at_work and _LABEL not in dict(wanted):
             if _LABEL in found.labels or not job.name.startswith("paraloom-"):
-                raise UserError(f"--job_name {job.name}: a job of that name is at work")
+                raise UserError(f"--job_name {job.name}: a job of that name is running")
             client.modify_job_state(found.id, "JOB_STATE_CANCELLED")
         elif at_work and (_LABEL, found.labels.get(_LABEL)) not in wanted:
             raise UserError(
-                f"Dataflow job {job.name} is at work on this stage with another configuration or "
+                f"Dataflow job {job.name} runs this stage with another configuration or "
                 f"input: wait for its end, or cancel it at {job.address}"
             )
         elif at_work:
-            user.tell(job, "found at work on Dataflow")
+            user.tell(job, "found running on Dataflow")
             runner = DataflowRunner()
             runner.dataflow_client = client
             result = DataflowPipelineResult(found, runner, options)

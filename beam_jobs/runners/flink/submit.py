@@ -68,7 +68,7 @@ def _check_cluster(master: str, flink: Any) -> None:
     expected = flink.get_all_options(drop_default=True).get("flink_version")
     if expected and not version.startswith(f"{expected}."):
         raise UserError(
-            f"Flink at {master} is {version}, but --flink_version of the job server is {expected}"
+            f"Flink at {master} has version {version}, but --flink_version is {expected}"
         )
     if not slots or flink.parallelism > slots:
         asks = max(flink.parallelism, 1)
@@ -84,7 +84,7 @@ def cancel(master: str, name: str | None) -> None:
         if not alive:
             return
         if time.monotonic() > deadline:
-            raise UserError(f"Flink at {master} still runs {name} ({alive[0]}) and cannot end it")
+            raise UserError(f"Flink at {master} did not cancel job {name} ({alive[0]})")
         for job in alive:
             _request(master, f"jobs/{job}?mode=cancel", "PATCH")
         time.sleep(1)

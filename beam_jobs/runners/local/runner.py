@@ -89,10 +89,10 @@ def retry_on_worker_death(
             if tries == _TRIES:
                 raise UserError(
                     f"a worker process died {tries} times in a row{at} (at last: {_deaths[0]}), "
-                    f"see {log}; if for want of memory: fewer workers need less (-- "
-                    "--direct_num_workers N), and so do smaller shards (input.shard_rows)"
+                    f"see {log}; if memory ran out, use fewer workers (-- --direct_num_workers N) "
+                    "or smaller shards (input.shard_rows)"
                 ) from error
-            _LOGGER.error("a worker process died%s (%s); beginning again", at, _deaths[0])
+            _LOGGER.error("a worker process died%s (%s); starting again", at, _deaths[0])
 
 
 @contextmanager

@@ -81,7 +81,7 @@ def command(
 ) -> None:
     """Print the pairs on which two models disagree most, relative to human labels."""
     if len(model) != 2:
-        raise UserError("give --model twice, once for each of the two")
+        raise UserError("give --model twice, once for each model")
     data = labelled_pairs(sts, sick)
     first, second = (load_encoder(folder).named(folder) for folder in model)
     found = disagreements((first, second), data, count=count)

@@ -110,21 +110,21 @@ def _context(model: SentenceEncoder) -> Context:
     if not isinstance(model.encoder, Context):
         raise UserError(
             f"a {model.options.model} of task {model.options.task} has no decoders; "
-            "embeddings.task: context trains one that has"
+            "train one with embeddings.task: context"
         )
     return model.encoder
 
 
 def command(
     model: Model,
-    steps: Annotated[int, typer.Option(metavar="N", help="Words to unroll decoders for.")] = 10,
+    steps: Annotated[int, typer.Option(metavar="N", help="Words to unroll decoders over.")] = 10,
     sts: Sts = None,
     sick: Sick = None,
     json: JsonFile = None,
 ) -> None:
     """Compare the encoder's vector with the decoders' states, by dot product and cosine.
 
-    The model must be one that was trained with `embeddings.task: context`.
+    The model must have been trained with `embeddings.task: context`.
     """
     if steps < 1:
         raise UserError(f"--steps {steps}: must be at least 1")

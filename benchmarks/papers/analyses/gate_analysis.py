@@ -130,7 +130,7 @@ def command(
     spacy: Annotated[
         str,
         typer.Option(
-            metavar="PIPELINE", help="Name or folder of a spaCy pipeline that tags and parses."
+            metavar="PIPELINE", help="Name or folder of a spaCy pipeline with tagger and parser."
         ),
     ],
     least: Annotated[
@@ -144,7 +144,7 @@ def command(
 ) -> None:
     """Print the gates' mean L1 norm by part of speech, by dependency label, and by both.
 
-    Reads one sentence a line on standard input.
+    Read one sentence per line on standard input.
     """
     encoder, parser = load_encoder(model), Parser(spacy)
     if parser.language not in (encoder.language, "xx"):

@@ -139,13 +139,13 @@ class MTEBEncoder:
 
 def command(
     model: OpenModels,
-    tasks: Annotated[str, typer.Option(metavar="TASKS", help="Such as STS15,STSBenchmark.")],
+    tasks: Annotated[str, typer.Option(metavar="TASKS", help="Tasks, such as STS15,STSBenchmark.")],
     sts: Sts = None,
     sick: Sick = None,
     json: JsonFile = None,
 ) -> None:
-    """STS and SICK tasks read the pairs of --sts and --sick where these are complete; the package
-    fetches all other data. Of tasks in several languages, the English part counts.
+    """STS and SICK tasks use the data in --sts and --sick if it is complete; mteb downloads all
+    other data. Tasks in several languages are run only on their English part.
     """
     found = find_tasks([name.strip() for name in tasks.split(",")])
     data = [*(read_sts(sts) if sts else []), *(read_sick(sick) if sick else [])]

@@ -133,7 +133,8 @@ def command(
         ),
     ] = 2,
     out: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Default: RUN/phrases.txt.gz.")
+        str | None,
+        typer.Option(metavar="FILE", help="Table to write. Default: RUN/phrases.txt.gz."),
     ] = None,
 ) -> None:
     """Write the phrase pairs by which the two sides of a run's sentence pairs differ, with counts.

@@ -276,16 +276,19 @@ def command(
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="Only the pairs of the table that training with embeddings.phrases.held_out at "
-            "this share held out for the test, by the model's own embeddings.phrases.split.",
+            help="Use only the pairs of the table that training held out for the test, with this "
+            "embeddings.phrases.held_out and the model's own embeddings.phrases.split.",
         ),
     ] = None,
     semeval2013: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="SemEval-2013 5(a): en.trainSet.…Instances-v2 and so on."),
+        typer.Option(
+            metavar="DIR", help="Folder of SemEval-2013 5(a), with en.trainSet.…Instances-v2."
+        ),
     ] = None,
     turney2012: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Turney 2012: `stem | solution | …`.")
+        str | None,
+        typer.Option(metavar="FILE", help="Questions of Turney 2012: `stem | solution | …`."),
     ] = None,
     json: JsonFile = None,
 ) -> None:

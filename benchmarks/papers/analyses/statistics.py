@@ -254,12 +254,13 @@ def command(
     ],
     spacy: Annotated[
         str | None,
-        typer.Option(metavar="PIPELINE", help="Name or folder of a spaCy pipeline that parses."),
+        typer.Option(metavar="PIPELINE", help="Name or folder of a spaCy pipeline with a parser."),
     ] = None,
     idf: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="IDF of words (`word idf`), such as a run's idf/idf.txt."
+            metavar="FILE",
+            help="File with the IDF of words (`word idf`), such as a run's idf/idf.txt.",
         ),
     ] = None,
     language: Annotated[
@@ -272,7 +273,7 @@ def command(
     given = {p: Corpus(find_corpus(p), _language(p) or short_code(language)) for p in corpora}
     table = load_vectors(Path(idf)) if idf else None
     if table and table.dim != 1:
-        raise UserError(f"{idf}: {table.dim} numbers a word, but an IDF is one")
+        raise UserError(f"{idf}: {table.dim} numbers per word, but an IDF is one number")
     found = describe([*given.values()], parser=Parser(spacy) if spacy else None, idf=table)
     results = {
         "corpora": [

@@ -169,11 +169,11 @@ def command(
     model: OpenModels,
     tasks: Annotated[
         str,
-        typer.Option(metavar="DIR", help="Folder of MR, CR, SUBJ, MPQA, SST, TREC, MRPC, SICK."),
+        typer.Option(metavar="DIR", help="Folder with MR, CR, SUBJ, MPQA, SST, TREC, MRPC, SICK."),
     ],
     json: JsonFile = None,
 ) -> None:
-    """Those of the tasks whose files are below the folder. The tasks are English."""
+    """Run the tasks that have files below the folder. All tasks are in English."""
     opened = open_models(model, "the transfer tasks are")
     found = transfer([(each.name, each.evaluated.embed) for each in opened], tasks)
     write_json(json, {"models": model, "transfer": found.json()})

@@ -114,7 +114,7 @@ class Report:
             if "mean" in found:
                 table.add_row(f"{group} mean", "", *found["mean"].values(), style="bold")
             if found["missing"]:
-                absent = f"{group} without {', '.join(found['missing'])} (not there)"
+                absent = f"{group}: {', '.join(found['missing'])} not found"
                 table.add_row(absent, style="dim")
             table.add_section()
         for i, each in enumerate(benchmarks(self.data)):

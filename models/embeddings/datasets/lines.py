@@ -74,7 +74,7 @@ def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
         for number, line in _lines(path):
             record = json_object(line)
             if record is None and line.strip():
-                raise UserError(f"{path}, row {number}: no JSON object; a line must have one")
+                raise UserError(f"{path}, row {number}: not a JSON object; each line must be one")
             if record is not None:
                 yield number, record
     elif form == LINES:
@@ -84,7 +84,7 @@ def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
         lines = (_decoded(path, *line, fallback) for line in _lines(path))
         for number, row, fault in csv_rows(lines, form):
             if fault:
-                remedy = f"quote what holds {form!r}, or give lines as .txt"
+                remedy = f"quote fields that contain {form!r}, or name a text file .txt"
                 raise UserError(f"{path}, row {number}: {fault}; {remedy}")
             yield number, row
 
@@ -101,7 +101,7 @@ def form_of(path: Path) -> str:
     if not head:
         raise UserError(f"{path}: no rows, the file is empty")
     if _ARRAY.match(head):
-        raise UserError(f"{path}: is a JSON array; give it as JSON Lines, an object a line")
+        raise UserError(f"{path}: is a JSON array; convert it to JSON Lines, one object per line")
     if head.lstrip().startswith(b"{"):
         return JSON
     named = bool(_CSV.search(path.name)) and b"\t" not in head.partition(b"\n")[0]
@@ -153,8 +153,8 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
 def _decoded(path: Path, number: int, line: bytes, fallback: str) -> str:
     if b"\0" in line:
         raise UserError(
-            f"{path}, row {number}: has NUL bytes; if it is UTF-16 without a byte order mark, give "
-            "it as UTF-8"
+            f"{path}, row {number}: has NUL bytes; if it is UTF-16 without a byte order mark, "
+            "convert it to UTF-8"
         )
     try:
         return line.decode()

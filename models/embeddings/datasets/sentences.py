@@ -83,7 +83,7 @@ def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
         longer = ("/".join(file.parts[-k:]) for k in above)
         yield file, tuple(each for name in longer for each in (_SUFFIXES.sub("", name), name))
     if not some:
-        raise UserError(f"{path}: no file of sentences here")
+        raise UserError(f"{path}: no files with sentences here")
 
 
 def sentence_blocks(path: Path) -> Iterator[Sentences]:
@@ -101,7 +101,7 @@ def sentence_blocks(path: Path) -> Iterator[Sentences]:
             chosen[place] = pc.approximate_median(counts).as_py() >= _WORDS
         yield Sentences(rows, [of for place, of in columns.items() if chosen[place]])
     if not any(chosen.values()):
-        raise UserError(f"{path}: no column of sentences, with three words in most rows")
+        raise UserError(f"{path}: no column has sentences: three words or more in most rows")
 
 
 def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:

@@ -88,7 +88,7 @@ def read_sick(folder: Path | str) -> list[LabelledPairs]:
     """Read SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt, if they exist."""
     found = [file for name in _SICK if (file := Path(folder) / name).is_file()]
     if not found:
-        raise UserError(f"{folder}: none of {', '.join(_SICK)} is here")
+        raise UserError(f"{folder}: no SICK files here ({', '.join(_SICK)})")
     return [_read_sick_file(file) for file in found]
 
 
@@ -119,14 +119,14 @@ def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
     found: list[LabelledPairs] = []
     for path in paths:
         if not Path(path).exists():
-            raise UserError(f"{key}: {path} is not there{looked_up(str(path))}")
+            raise UserError(f"{key}: {path} does not exist{looked_up(str(path))}")
         with reading(key):
             sets = read_labelled(path)
         for pairs in sets:
             if np.ptp(pairs.scores) == 0:
                 raise UserError(
-                    f"{key}: {path}: {pairs.name} has no other score than "
-                    f"{pairs.scores[0]:g} ({len(pairs):,} rows), so it cannot rank encoders"
+                    f"{key}: {path}: all {len(pairs):,} rows of {pairs.name} have the score "
+                    f"{pairs.scores[0]:g}, so it cannot rank encoders"
                 )
         found += sets
     if not found:
@@ -187,7 +187,7 @@ def _read_named(
         if group == "SICK" and _JUDGMENT in of:
             if of[_JUDGMENT] not in ENTAILMENT:
                 expected = ", ".join(ENTAILMENT)
-                raise UserError(f"{path}, row {number}: {of[_JUDGMENT]!r} is none of {expected}")
+                raise UserError(f"{path}, row {number}: {of[_JUDGMENT]!r} is not among {expected}")
             judgments.append(of[_JUDGMENT])
     entailment = pa.array(judgments) if judgments else None
     return _labelled(path, group, name, rows, scale=scale, entailment=entailment)

@@ -58,7 +58,7 @@ def train(
     source.vocabularies = model.vocabularies
     evaluate = partial(mean_agreement, model, sets) if sets else None
     training = trainer(model.encoder, source, options, seed, folder=work, evaluate=evaluate)
-    with reading(f"{work.folder}: remove it to start afresh"):
+    with reading(f"{work.folder}: remove it to start again"):
         if (last := work.last()) is not None:
             state, tensors = last
             training.restore(Progress(**state), tensors)

@@ -33,7 +33,7 @@ class TrainingFolder:
         text = json.dumps(key, indent=1, sort_keys=True) + "\n"
         path = folder / "key.json"
         if folder.exists() and (not path.exists() or path.read_bytes() != text.encode()):
-            say(f"{folder}: other options or pairs, starting afresh")
+            say(f"{folder}: options or pairs have changed; training starts again")
             self.remove()
         if not path.exists():
             with atomic_file(path) as temporary:

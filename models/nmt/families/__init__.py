@@ -28,21 +28,23 @@ def open_model(
         path = unpacked(path)
     folder = path.parent if path.suffix == ".pt" else path
     if not folder.is_dir():
-        raise UserError(f"{path}: no such model folder")
+        raise UserError(f"{path}: model folder does not exist")
     form = next((form for form in FORMS if _has(folder, form.files[0])), None)
     if form is None and _has(folder, ("*intgemm*",)):
-        raise UserError(f"{path}: quantised for another engine (intgemm); give the model.npz")
+        raise UserError(
+            f"{path}: quantised for another engine (intgemm); use the original model.npz"
+        )
     if form is None:
         nearest = max(FORMS, key=lambda form: sum(_has(folder, file) for file in form.files))
         missing = [file for file in nearest.files if not _has(folder, file)]
         has, lacks = (", ".join(map(" or ".join, of)) for of in (nearest.files, missing))
-        nearest_has = f"the nearest is {nearest.family}'s, which has {has}; here is no {lacks}"
-        raise UserError(f"{path}: no known model family; {nearest_has}")
+        nearest_has = f"the closest, {nearest.family}, has {has}; missing here: {lacks}"
+        raise UserError(f"{path}: unknown kind of model; {nearest_has}")
     model = form(path, languages)
     if isinstance(model, ConvertedModel):
         model.tokenizer = Path(tokenizer) if tokenizer else None
     elif tokenizer:
-        raise UserError(f"nmt.tokenizer: {path} has its own; only a converted folder needs one")
+        raise UserError(f"nmt.tokenizer: {path} has its own tokeniser; remove this key")
     return model
 
 

@@ -96,8 +96,8 @@ class FairseqModel(NmtModel):
             ]
         if not lengths[0] * len(models) > _ALIKE * sum(lengths[1:]):
             raise UserError(
-                f"{self.path}: the checkpoints are from several trainings, so their average is no "
-                f"model; name one ({self.checkpoints[0]})"
+                f"{self.path}: the checkpoints are from several trainings, so they cannot be "
+                f"averaged; name one ({self.checkpoints[0]})"
             )
         return {**first, "model": mean}
 
@@ -106,7 +106,7 @@ class FairseqModel(NmtModel):
         fairseq = import_fairseq()
         path, state = self.checkpoints[0], self._state()
         # fairseq does not check settings: it may divide by 0 heads.
-        with in_one_line(f"{path}: not a translation transformer of these dictionaries"):
+        with in_one_line(f"{path}: not a translation transformer with these dictionaries"):
             settings = _settings(state)
             source = self._dictionary(settings.source_lang)
             target = self._dictionary(settings.target_lang)
@@ -125,7 +125,7 @@ class FairseqModel(NmtModel):
 
     def _dictionary(self, language: object) -> Dictionary:
         path = self._dictionary_file(language)
-        with in_one_line(f"{path}: not a fairseq dictionary, which has a word and a count a line"):
+        with in_one_line(f"{path}: not a fairseq dictionary, with a word and a count per line"):
             return import_fairseq().data.Dictionary.load(str(path))
 
     def convert(self, out: Path) -> tuple[int, int]:
@@ -180,7 +180,7 @@ def read_state(path: Path) -> dict[str, Any]:
     import torch
     from torch.serialization import safe_globals
 
-    refused = f"{path}: refused, it is damaged, or holds code or objects"
+    refused = f"{path}: refused: it is damaged, or contains code or objects"
     meters = [f"fairseq.meters.{name}Meter" for name in ("Average", "Stopwatch", "Time")]
     known = ["argparse.Namespace", *meters]  # meters in checkpoints from before 2020
     with in_one_line(refused), safe_globals([(argparse.Namespace, name) for name in known]):

@@ -29,7 +29,7 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
     'ces_Latn'
     >>> find_tag("key", "cz", {"cs": "__cs__", "en": "__en__"})
     Traceback (most recent call last):
-    paraloom.models.errors.UserError: key: the model has no language 'cz'; near ones are cs
+    paraloom.models.errors.UserError: key: the model has no language 'cz'; did you mean cs?
     """
     if language is None:
         raise UserError(f"{key}: is missing; the model has {_listed(sorted(tags))}")
@@ -41,7 +41,7 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
         # `cz` is a country, and `ces_Cyrl` has another script.
         meant = _closest(short_code(language).partition("-")[0], tags)
         near = [meant] if meant else difflib.get_close_matches(language.lower(), tags, 5, 0.4)
-        hint = f"near ones are {', '.join(near)}" if near else f"it has {_listed(sorted(tags))}"
+        hint = f"did you mean {' or '.join(near)}?" if near else f"it has {_listed(sorted(tags))}"
         raise UserError(f"{key}: the model has no language {language!r}; {hint}")
     return tags[code]
 

@@ -113,7 +113,7 @@ class MarianModel(NmtModel):
 
 def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read weights, as float32, and settings of a model that CTranslate2 can decode."""
-    refused = f"{path}: refused, it is damaged, or no model of Marian's"
+    refused = f"{path}: refused: it is damaged, or not a model of Marian"
     with in_one_line(refused), np.load(path, allow_pickle=False) as file:
         check_zip(path, file.zip)
         settings = file[_SETTINGS].tobytes().rstrip(b"\0").decode()
@@ -127,7 +127,7 @@ def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     for name, weight in weights.items():
         if weight.dtype.kind != "f":
             wrong = f"quantised for another engine ({name} is {weight.dtype})"
-            raise UserError(f"{path}: {wrong}; give the model from before")
+            raise UserError(f"{path}: {wrong}; use the original model")
     return {name: weight.astype(np.float32) for name, weight in weights.items()}, found
 
 
@@ -136,8 +136,8 @@ def read_vocabulary(path: Path) -> list[str]:
     if path.suffix == ".spm":
         return SentencePieces(path).vocabulary()
     if path.suffix == ".fsv":
-        raise UserError(f"{path}: models with factors are not known here")
-    with in_one_line(f"{path}: not a vocabulary of Marian's"):
+        raise UserError(f"{path}: models with factors are not supported")
+    with in_one_line(f"{path}: not a vocabulary of Marian"):
         text = path.read_text(encoding="utf-8")
         if path.suffix not in (".yml", ".yaml"):
             return text.removesuffix("\n").split("\n")

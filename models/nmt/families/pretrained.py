@@ -107,7 +107,7 @@ class PretrainedModel(NmtModel):
         logging.set_verbosity_error()
         logging.disable_progress_bar()
         kind = getattr(transformers, self._family.architecture)
-        refused = "the weights cannot be read: they are damaged, or hold code or objects"
+        refused = "the weights cannot be read: they are damaged, or contain code or objects"
         with in_one_line(f"{self.path}: {refused}"), bounded_by_files(self.path):
             network, report = kind.from_pretrained(
                 str(self.path),
@@ -188,8 +188,8 @@ class PretrainedModel(NmtModel):
             apart = abs(sum(found.log_probs[-len(truth) :]) - sum(truth)) / len(truth)
             if not apart <= TOLERANCE:  # also NaN
                 raise UserError(
-                    f"{self.path}: converted to CTranslate2 it gives other probabilities than in "
-                    f"torch (by {apart:.3g} per subword), so it cannot be used here"
+                    f"{self.path}: cannot be used: after conversion to CTranslate2, log p differs "
+                    f"from torch's by {apart:.3g} per subword"
                 )
 
     def _log_probs(self, network: Any, source: Sequence[str], target: Sequence[str]) -> list[float]:

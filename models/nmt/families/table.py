@@ -137,9 +137,7 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
         return MBART50 if name.startswith("MBart50") or starts else MBART25
     if kind in ("t5", "mt5"):
         return MADLAD if kind == "t5" else MT5
-    raise UserError(
-        f"{path}/config.json: model_type {kind!r} is of no known family; known are {_KNOWN}"
-    )
+    raise UserError(f"{path}/config.json: unknown model_type {kind!r}; supported are {_KNOWN}")
 
 
 def prompt(config: Mapping[str, Any], languages: Languages) -> str:

@@ -15,8 +15,8 @@ from paraloom.models.text.wordnet import open_antonyms
 
 
 @check(
-    "no content word became its antonym",
-    "a word became its antonym",
+    "no content word is replaced by its antonym",
+    "a word is replaced by its antonym",
     Resource(
         name="wordnet",
         open=open_antonyms,

@@ -15,7 +15,7 @@ _WITHIN = re.compile(r"(?:(?<=\w )|(?<=\w, ))(?![a-z])[^\W\d_]{2,}")  # within a
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-@check("each side has the names of the other", "names differ")
+@check("both sides have the same names", "names differ")
 def same_names(pairs: PairText) -> np.ndarray:
     """1 if each name is also on the other side, else 0: float32 [n].
 

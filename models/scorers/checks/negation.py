@@ -9,7 +9,7 @@ from paraloom.models.text.tokens import PairText, TokenIds
 NEGATION = r"^(not|no|n't|'t|cannot|never|nothing|nobody|none|neither|nor|without)$"
 
 
-@check("both sides are negated or none is", "negation differs")
+@check("both sides are negated, or neither is", "negation differs")
 def same_negation(pairs: PairText) -> np.ndarray:
     """1 if both sides have an English word of negation or neither has, else 0: float32 [n].
 

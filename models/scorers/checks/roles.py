@@ -13,7 +13,7 @@ _NOMINATIVE = {"me": "i", "him": "he", "her": "she", "us": "we", "them": "they",
 
 
 @check(
-    "no subject and object are swapped",
+    "subject and object are not swapped",
     "subject and object swapped",
     Resource(name="spacy", open=Parser, remedy="a spaCy pipeline: name it in score.spacy"),
 )

@@ -26,12 +26,10 @@ def open_encoder(folder: Path) -> SentenceEncoder:
 
 
 @scorer(
-    meaning="cosine of the two sides under the encoder of the round before",
+    meaning="cosine of the two sides under the encoder of the previous round",
     unit="cosine",
     range=(-1.0, 1.0),
-    resource=Resource(
-        name="encoder", open=open_encoder, remedy="an encoder that was trained before"
-    ),
+    resource=Resource(name="encoder", open=open_encoder, remedy="an encoder of a previous round"),
 )
 def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
     """Cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side has no token.

@@ -24,7 +24,7 @@ def open_translation_model(folder: Path) -> Translator:
 
 @scorer(
     meaning="log p(reference | source) divided by its subwords (natural logarithm), by the "
-    "model that translated",
+    "translation model",
     unit="log p per subword",
     range=(None, 0.0),
     resource=Resource(

@@ -32,7 +32,7 @@ _FORWARD_MODEL = Resource(
 
 @scorer(
     meaning="log p(source | translation) divided by its subwords (natural logarithm), by a "
-    "model of the other direction",
+    "model in the other direction",
     unit="log p per subword",
     range=(None, 0.0),
     resource=_FORWARD_MODEL,
@@ -53,8 +53,8 @@ def source_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
 
 
 @scorer(
-    meaning="agreement of both directions: 1 if translation and source each have "
-    "probability 1 given the other; lower if less probable, or not equally probable",
+    meaning="agreement of both directions: 1 if translation and source have probability 1 "
+    "given each other; lower if they are less probable, or not equally probable",
     unit="agreement",
     resource=_FORWARD_MODEL,
     reads=("source", "translation", "translation_score"),

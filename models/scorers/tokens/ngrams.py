@@ -9,7 +9,7 @@ _BITS = 63
 
 
 @scorer(
-    meaning="shared token trigrams, divided by all trigrams of the side with fewer",
+    meaning="shared token trigrams, divided by the trigrams of the side that has fewer",
     unit="share of trigrams",
 )
 def trigram_overlap(pairs: PairText) -> np.ndarray:

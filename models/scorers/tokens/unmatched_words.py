@@ -14,8 +14,8 @@ _PRODUCTS = 1 << 16  # cosines per block
 
 
 @scorer(
-    meaning="content words that the other side lacks, each counted 1 less its best cosine with "
-    "a content word there",
+    meaning="content words that the other side lacks; each counts as 1 minus its highest cosine "
+    "with a content word there",
     unit="words",
     range=(0.0, None),
     higher_is_better=False,

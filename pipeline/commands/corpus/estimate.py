@@ -87,33 +87,34 @@ def command(
         float | None,
         option(
             "PRICE",
-            "Price of an hour of one translating machine; prints back-translation's cost.",
+            "Price per hour of one machine; also prints the cost of back-translation.",
             min=0,
         ),
     ] = None,
-    rows: Annotated[int | None, option("N", "Rows of the whole input.", min=1)] = None,
+    rows: Annotated[int | None, option("N", "Number of rows in the whole input.", min=1)] = None,
     rows_per_second: Annotated[
         float | None,
         option(
             "RATE",
-            "Sentences that --device translates in a second; then 200 are translated here.",
+            "Sentences per second that --device translates; then only 200 are translated here.",
             min=1e-9,
         ),
     ] = None,
     device: Annotated[
-        str, option("NAME", "Name of the machine of --rows-per-second.")
+        str, option("NAME", "Name of the machine that --rows-per-second describes.")
     ] = "another machine",
     requests: Annotated[
         int,
         option(
-            "N", "Pairs to ask each language model of `generators` about, which costs money.", min=0
+            "N", "Pairs to send to each language model of `generators`, which costs money.", min=0
         ),
     ] = 0,
     json: JsonFile = None,
 ) -> None:
-    """Take about 2,000 rows of the input through the stages on this machine, and extrapolate.
+    """Run the stages on about 2,000 rows of the input on this machine, and extrapolate.
 
-    Estimates have two digits, and exclude trainings (PARAGRAM, encoder); a line names these.
+    Estimates have two digits. They exclude training (PARAGRAM, encoder); a line names what is left
+    out.
     """
     run, arguments = read_config(config, changes or ()), beam_options(context)
     connect(arguments, [run.run])
@@ -176,7 +177,7 @@ def estimate(
             asked = made.record(GenerateRecord).generators
         if config.translates or not asked:
             small = small_run.configured(run, sample, storage.join(folder, "translated"))
-            say(f"estimate: {len(sample):,} rows through the stages; this takes minutes")
+            say(f"estimate: running the stages on {len(sample):,} rows; this takes minutes")
             first = "back_translate" if config.translates else "ingest"
             made = small_run.take(run, small, here, first, ranked=has_candidates)
         records = {n: of for n, of in made.records.items() if isinstance(of, PairsRecord)}
@@ -190,7 +191,7 @@ def estimate(
             continue
         count = done.rows_in // many
         if not done.rows_out:
-            raise UserError(f"{stage}: translates none of {count:,} sentences of the input")
+            raise UserError(f"{stage}: none of {count:,} sampled sentences was translated")
         found.sampled = count
         used = made.record(BackTranslateRecord, stage).model
         numbers = ", ".join(used.compute_types) if used else ""
@@ -277,13 +278,13 @@ def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[s
     """Lines that explain the basis of all estimates but the translation's."""
     how = "counted" if found.counted else "estimated from the files' sizes and beginnings"
     lines = [
-        f"Rows: {how}; {found.rejected:.1%} of those read cannot be used.",
+        f"Rows: {how}; {found.rejected:.1%} of the rows read cannot be used.",
         f"Other stages: timed on one core, extrapolated to {cores()} cores.",
         f"Not in the table: {', '.join(found.not_timed)}; process start-up, further rounds.",
     ]
     if found.kept < 1 or found.translated < 1:
         text = f"Of {read:,} rows read, `input` keeps {found.kept:.1%}; of these, "
-        text += f"{found.translated:.1%} are translated; the whole input may repeat more."
+        text += f"{found.translated:.1%} are translated; the whole input may have more repeats."
         lines.insert(1, text)
     for of in config.chats:
         said = f"{found.requests:,} requests, not in the table; `--requests 20` measures them."
@@ -293,10 +294,10 @@ def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[s
             said = f"{found.requests:,} requests, {_time(took.seconds)}, "
             said += f"{' + '.join(tokens)} tokens{cost}, from {took.answers} answers."
         elif requests:
-            said = "gave no answer that counts."
+            said = "gave no answer that can be used."
         lines.append(f"{of.name}: {said}")
     if found.left_out:
-        lines.append(f"Not timed, for their resources do not exist: {', '.join(found.left_out)}.")
+        lines.append(f"Not timed, because resources are missing: {', '.join(found.left_out)}.")
     return lines
 
 

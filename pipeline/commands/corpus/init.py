@@ -39,29 +39,29 @@ _ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # Engli
 
 
 def command(
-    files: Annotated[list[str], argument("FILES…", "Bitext, both files of Moses; opus:NAME.")],
-    out: Annotated[Path, option("FILE", "The configuration to write.")] = Path("paraloom.yaml"),
+    files: Annotated[list[str], argument("FILES…", "Bitext files, for Moses both; or opus:NAME.")],
+    out: Annotated[Path, option("FILE", "Configuration to write.")] = Path("paraloom.yaml"),
     model: Annotated[
         str | None, option("NAME", "The translation model: a folder, or a name on the Hub.")
     ] = None,
     start: Annotated[
         str | None,
-        option("FILE", "Copy all sections but run and input; or from `sample`.", "--from"),
+        option("FILE", "Copy all keys but run and input from FILE, or from `sample`.", "--from"),
     ] = None,
     source_language: Annotated[
-        str, option("CODE", "OPUS's code of the source, with opus:NAME.")
+        str, option("CODE", "With opus:NAME: OPUS's code for the source.")
     ] = "cs",
     target_language: Annotated[
-        str, option("CODE", "OPUS's code of the references, with opus:NAME.")
+        str, option("CODE", "With opus:NAME: OPUS's code for the references.")
     ] = ENGLISH,
 ) -> None:
-    """Look at the files, and write a short configuration that runs: format, columns, languages;
-    with a translation model, also estimate the run. No existing file is replaced.
+    """Detect format, columns and languages of the files, and write a short configuration that
+    runs. With a translation model, also estimate the run. No existing file is replaced.
     """
     if start and model:
-        raise UserError("init: --model goes without --from, whose file names the model")
+        raise UserError("init: give --model or --from, not both: the file names the model")
     if out.exists():
-        raise UserError(f"{out}: it is there already; name another file with --out")
+        raise UserError(f"{out}: already exists; name another file with --out")
     codes, named = (source_language, target_language), files[0].startswith(_OPUS)
     options, seen = _opus(files, codes) if named else find_input(files)
     text = "# From `paraloom init`; all keys: `paraloom corpus --help`, docs/configuration.md.\n"
@@ -86,7 +86,7 @@ def command(
     config = parse_config(values, where=str(out))  # raises errors before `out` is written
     if source == ENGLISH != target and not named:  # unnamed columns cannot be swapped
         say(
-            f"init: {files[0]}: English comes first and becomes the source, so that paraphrases "
+            f"init: {files[0]}: the first side is English and becomes the source, so paraphrases "
             f"are {language_name(target)}; for English ones, swap the columns of the file"
         )
     back_translate.check(config)
@@ -116,7 +116,7 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
     kinds = {_format(path): path for path in paths}
     if len(kinds) > 1:
         found = ", ".join(f"{kind} ({path})" for kind, path in kinds.items())
-        raise UserError(f"the files have several formats: {found}; give files of one")
+        raise UserError(f"the files have several formats: {found}; give files of one format")
     (form,), given, layout = kinds, dict[str, Any](paths=paths), Layout()
     names = {*_names(form, paths[0])} if form == "parquet" else {"source"}
     if "source" not in names and names >= {"reference", "translation"}:
@@ -124,8 +124,8 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
     if form == "moses":
         if len(paths) != 2:
             raise UserError(
-                f"{paths[0]}: no tabs, no Parquet, no JSON Lines, no CSV, no TMX: if it has a "
-                "sentence a line, give the file of the other language, too"
+                f"{paths[0]}: not tab-separated, Parquet, JSON Lines, CSV or TMX; if it has one "
+                "sentence per line, also give the file of the other language"
             )
         given = {"paths": {"source": paths[0], "reference": paths[1]}}
     elif form == "tmx":
@@ -166,7 +166,7 @@ def _opus(files: list[str], codes: tuple[str, str]) -> tuple[dict[str, Any], Bit
 
 def _format(path: str) -> str:
     if Path(path).is_dir():
-        raise UserError(f"{path}: is a folder; give its files, or write input.format: hub")
+        raise UserError(f"{path}: is a folder; give its files, or set input.format: hub")
     with file_errors(path), Path(path).open("rb") as raw:
         if raw.read(len(PARQUET)) == PARQUET:
             return "parquet"
@@ -182,7 +182,7 @@ def _format(path: str) -> str:
         return "tmx"
     columns = line.count(b"\t") + 1
     if columns not in _BY_COLUMNS:
-        raise UserError(f"{path}: {columns} columns are in no format of input.format")
+        raise UserError(f"{path}: no input.format has {columns} columns; see docs/inputs.md")
     return _BY_COLUMNS[columns]
 
 
@@ -198,8 +198,8 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
             found[language] = max(found.get(language, (0.0, "")), (length, name))
     if len(found) < 2:
         raise UserError(
-            f"{paths[0]}: no two columns with text in two languages: {', '.join(names)}; pairs of "
-            "one language are read with input.format: pairs"
+            f"{paths[0]}: no two columns with text in two languages: {', '.join(names)}; for "
+            "pairs in one language, set input.format: pairs"
         )
     two = sorted(found, key=lambda language: -found[language][0])[:2]
     source, target = _english_last(sorted(two, key=lambda of: names.index(found[of][1])))
@@ -227,7 +227,7 @@ def _preview(form: str, paths: Paths, layout: Layout) -> BitextPreview:
 
 def _language(seen: BitextPreview, side: str) -> str:
     if not (language := spoken(seen.pairs[side]).language):
-        raise UserError(f"input: no {side} at the beginning of the files has letters")
+        raise UserError(f"input: no {side} in the first rows has letters")
     return language
 
 

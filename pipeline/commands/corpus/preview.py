@@ -22,10 +22,10 @@ def command(
     context: typer.Context,
     config: ConfigFile,
     changes: Changes = None,
-    rows: Annotated[int, option("N", "Rows to draw.", "-n", min=1, max=small_run.READ)] = 200,
+    rows: Annotated[int, option("N", "Rows to sample.", "-n", min=1, max=small_run.READ)] = 200,
 ) -> None:
-    """Draw rows from the input, and take them to the selection in the folder RUN/preview: its
-    report shows rejected rows, translations, scores, and the pairs that would be selected.
+    """Sample rows of the input, and run the stages up to selection on them, in the folder
+    RUN/preview. Its report shows rejected rows, translations, scores and selected pairs.
 
     Nothing is trained. Finished models of the run are used; without one of them, the preview ends
     before the stage that needs it, or leaves scores out, and says so.
@@ -67,14 +67,14 @@ def _without_training(run: Run) -> tuple[dict[str, dict[str, Any]], str]:
     out = [scorer for scorer in config.score.scorers if scorer not in left]
     score = {"scorers": left or ["translation_score"]}
     if out:
-        say(f"preview: without {', '.join(out)}: a run makes their resources")
+        say(f"preview: leaves out {', '.join(out)}: only a run makes what they need")
     select: dict[str, Any] = {"size": None}
     where = (Predicate.parse(text).column for text in config.select.where)
     gone = {*CHOSEN, *out, *map(schema.decile, out)}
     lost = [name for name in (config.select.by, *where) if name in gone]
     ranked = config.is_mined or config.nmt.model is not None or "nmt" in run.records
     if lost and ranked:
-        say(f"preview: ends before the selection, which reads {', '.join(dict.fromkeys(lost))}")
+        say(f"preview: ends before the selection, which needs {', '.join(dict.fromkeys(lost))}")
     if lost:
         select |= {"by": score["scorers"][0], "deciles": None, "where": [], "max_tokens": None}
         target = RANKED

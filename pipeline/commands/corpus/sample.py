@@ -12,13 +12,13 @@ from paraloom.pipeline.config.read import SAMPLE
 
 
 def command(
-    folder: Annotated[Path, argument("FOLDER", "A folder that is not there.")],
+    folder: Annotated[Path, argument("FOLDER", "The folder to create.")],
 ) -> None:
     """Copy the Czech–English sample of the package: bitext, phrase pairs, labelled pairs, and a
-    configuration that names them, to begin your own with.
+    configuration that names them, as a start for your own.
     """
     if folder.exists():
-        raise UserError(f"{folder}: it is there already; name another folder")
+        raise UserError(f"{folder}: already exists; name another folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(folder) as work:
         shutil.copytree(SAMPLE, work, dirs_exist_ok=True)

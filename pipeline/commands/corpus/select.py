@@ -50,28 +50,28 @@ def command(
         str,
         option(
             "NAME",
-            "Select beside the run's corpus: a selection of this name, as select.named or "
-            "--set select.… describes it.",
+            "Make the named selection NAME, beside the run's corpus; select.named or --set "
+            "select.… describes it.",
         ),
     ] = "",
     force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count the selected pairs; write nothing.")
     ] = False,
-    show: Annotated[int, option("N", "With --dry-run: print N random pairs, too.", min=0)] = 0,
+    show: Annotated[int, option("N", "With --dry-run: also print N random pairs.", min=0)] = 0,
     json: JsonFile = None,
     on_interrupt: OnInterrupt = None,
 ) -> None:
     """Stages that are up to date are not run again; an interrupted run resumes.
 
     --dry-run reads the pairs of a run that has deciles: try conditions with --set 'select.where=…'.
-    With --name NAME, the same makes a corpus in RUN/selections/NAME, which the run remembers.
+    With --name NAME, they make a corpus in RUN/selections/NAME, which later commands keep.
     """
     beam = beam_options(context, on_interrupt)
     read = read_config(config, changes or (), name)
     if not dry_run:
         if show or json:
-            raise UserError("select: --show and --json are for --dry-run")
+            raise UserError("select: --show and --json need --dry-run")
         runs.run_stages(read, ("select",), beam, force=force, selection=name)
         return
     connect(beam, runs.remote_paths(read))
@@ -103,7 +103,7 @@ def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
             remedy = "`paraloom bucket`" if stage == RANKED else "`paraloom select`"
             raise UserError(
                 f"{config.run}: --dry-run needs the stage {stage} of this configuration; "
-                f"{remedy} makes it"
+                f"run {remedy} first"
             )
     return run.shards(RANKED), criteria_of(run)
 

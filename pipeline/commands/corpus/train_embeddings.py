@@ -20,7 +20,7 @@ def command(
         list[str] | None,
         option(
             "FILE",
-            "Train on these pairs, not on the corpus: Parquet, tab-separated (plain or gzip), "
+            "Train on these pairs instead of a corpus: Parquet, tab-separated (plain or gzip), "
             "or a folder of Parquet; repeatable.",
         ),
     ] = None,
@@ -38,7 +38,7 @@ def command(
     if config is None and not (pairs and out):
         raise UserError("train-embeddings: give --config FILE, or --pairs FILE and --out DIR")
     if pairs and selection:
-        raise UserError("train-embeddings: --pairs takes the place of a corpus; drop --selection")
+        raise UserError("train-embeddings: give --pairs or --selection, not both")
     own = [f"run={json.dumps(out)}"] if out else []
     if pairs:
         own.append(f"embeddings.pairs={json.dumps([{'paths': pairs}])}")

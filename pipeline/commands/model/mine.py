@@ -46,17 +46,18 @@ class Mining:
 
 
 def command(
-    files: Annotated[list[str], argument("FILE…", "Text, one sentence a line; or globs.")],
+    files: Annotated[list[str], argument("FILE…", "Text, one sentence per line; globs too.")],
     model: Annotated[str, option("DIR", "An encoder, or a model of sentence-transformers.")],
     output: Annotated[str, option("FILE", "The pairs: *.parquet, *.gz or text.")] = "mined.parquet",
-    k: Annotated[int, typer.Option(min=1, max=32, help="Neighbours of a sentence.")] = 4,
+    k: Annotated[int, typer.Option(min=1, max=32, help="Number of neighbours per sentence.")] = 4,
     margin: Annotated[
-        float, typer.Option(min=0, help="Smallest ratio margin of a pair; higher: fewer, better.")
+        float,
+        typer.Option(min=0, help="Least ratio margin of a pair; higher: fewer, better pairs."),
     ] = 1.2,
     json: JsonFile = None,
 ) -> None:
-    """The pairs are read with `input.format: pairs`. Lines that are equal but for case and
-    punctuation count once. Temporary files lie beside the output.
+    """To make a corpus of the pairs, read them with `input.format: pairs`. Lines that are equal but
+    for case and punctuation count once. Temporary files are beside the output.
     """
     from paraloom.models.embeddings.applications.hard_negatives import Neighbours, write_vectors
     from paraloom.models.embeddings.applications.mining import mine, write_texts
@@ -67,7 +68,7 @@ def command(
         check_writable(local)
     bitexts = find_bitext("text", files)
     if local and local.resolve() in {Path(of.paths[0]).resolve() for of in bitexts}:
-        raise UserError(f"--output {output}: is a file to read; name another one")
+        raise UserError(f"--output {output}: is also an input file; name another one")
     opened, started = open_model(model), time.monotonic()
     rejected = Counter[str]()
     hashes = [row_hash(normalised(text)) for text in _sentences(bitexts, rejected)]

@@ -41,31 +41,32 @@ def command(
             "the columns reference, paraphrase, score).",
         ),
     ] = None,
-    scorers: Annotated[str, option("A,B", "Only these scores.")] = "",
+    scorers: Annotated[str, option("A,B", "Use only these scores.")] = "",
     resource: Annotated[
         list[str] | None,
         option(
             "NAME=PATH",
-            "A file or folder that a scorer of --labels reads, such as sentence_model=DIR; "
+            "With --labels: a file or folder that a scorer needs, such as sentence_model=DIR; "
             "repeatable.",
         ),
     ] = None,
     precision: Annotated[
-        list[float] | None, option("P", "Wanted precision of the cut; repeatable. Default: 0.9.")
+        list[float] | None,
+        option("P", "Precision that the cut must have; repeatable. Default: 0.9."),
     ] = None,
     good: Annotated[
-        float, option("LABEL", "Least label of a good pair, of 100.", min=0.01, max=100)
+        float, option("LABEL", "Least label of a good pair, from 0 to 100.", min=0.01, max=100)
     ] = 70.0,
     where: Annotated[
         list[str] | None,
         option(
-            "CONDITION", "Count only pairs that meet it, such as 'unigram_f1 <= 0.7'; repeatable."
+            "CONDITION", "Count only pairs that meet this, such as 'unigram_f1 <= 0.7'; repeatable."
         ),
     ] = None,
     json: JsonFile = None,
 ) -> None:
     """Print each score's correlation with the labels, its shares of good pairs by decile, and the
-    cut that keeps most pairs at a wanted precision.
+    cut that keeps the most pairs at a precision.
     """
     wanted = list(dict.fromkeys(precision or [0.9]))
     if not all(0 < p < 1 for p in wanted):
@@ -114,7 +115,7 @@ def _show(found: AgreementRecord) -> None:
     )
     for name, of in scores.items():
         interval = interval_in_words(of.interval)
-        better = "more" if of.higher_is_better else "less"
+        better = "higher" if of.higher_is_better else "lower"
         agreement.add_row(name, number_in_words(of.spearman), interval, better)
     out.print(agreement)
     if found.references < ENOUGH:
@@ -122,7 +123,7 @@ def _show(found: AgreementRecord) -> None:
     if found.pairs < 100:
         out.print("Too few judged pairs for the shares of good pairs by decile.")
     else:
-        shares = number_table("Good of judged pairs by decile", numbers=["decile", *scores])
+        shares = number_table("Good among judged pairs, by decile", numbers=["decile", *scores])
         for decile in range(10):
             cells = (good_of(of.good[decile], of.judged[decile]) for of in scores.values())
             shares.add_row(f"{decile}", *cells)

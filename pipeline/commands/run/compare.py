@@ -59,17 +59,20 @@ def command(
     first: RunFolder,
     second: RunFolder,
     selection: Named = "",
-    tolerance: Annotated[float, typer.Option(min=0, help="Floats so close are the same.")] = 0.0,
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="Largest difference of equal floats.")
+    ] = 0.0,
     json: JsonFile = None,
 ) -> None:
-    """What went, came and changed: rows are matched by id; order and part files do not count.
+    """Print removed, added and changed rows. Rows are matched by id; order and part files do not
+    matter.
 
     The exit code is 0 if the runs are the same, 1 if they differ; `--tolerance 1e-5` is for runs on
     different processors. Rows are sorted in files in TMPDIR. Without --selection, all stages are
-    compared, also stages of named selections.
+    compared, also those of named selections.
     """
     found, out = compare(first, second, selection), console(160)
-    numbers = ("first run", "second run", "went", "came")
+    numbers = ("first run", "second run", "removed", "added")
     rows = number_table("Rows", "stage", numbers=numbers, after=[""])
     after = ("id", "first run", "second run")
     values = number_table("Differences", "stage", "column", numbers=["rows"], after=after)
@@ -90,7 +93,7 @@ def command(
     for folder, stages in zip((first, second), stale, strict=True):
         if stages:
             names = ", ".join(stages)
-            out.print(f"{folder}: left out, since an earlier configuration made it: {names}")
+            out.print(f"{folder}: left out, because an earlier configuration made them: {names}")
     out.print(_rounding(found), end="")
     different = [stage.name for stage in found if not stage.same]
     same = not different
@@ -109,7 +112,7 @@ def _rounding(found: list[Comparison]) -> str:
     largest = max((largest for _, largest in columns if largest < inf), default=0.0)
     if not 0 < largest <= 1e-5 or any(n != ROW and not n.endswith("_decile") for n in others):
         return ""
-    follow = "; a decile changes where a score is at its bound, and rows with it" if others else ""
+    follow = "; that can change the deciles of scores at a bound, and rows" if others else ""
     return f"floats differ by up to {largest:.2g}, as between processors{follow}\n"
 
 
@@ -143,5 +146,5 @@ def _stages(folder: str, selection: str) -> set[str]:
         return {finished_corpus(folder, record, selection).path("select")}
     found = {name for name in current(record).stages if name.rsplit("/", 1)[-1] in PAIR_STAGES}
     if not found:
-        raise UserError(f"{folder}: no run here that has finished a stage of pairs")
+        raise UserError(f"{folder}: no run with a finished stage of pairs here")
     return found

@@ -34,26 +34,26 @@ class Counts(BaseModel):
 
 def command(
     context: typer.Context,
-    corpus: Annotated[str, argument("RUN|FILE", "Run, or file or folder of any corpus.")],
+    corpus: Annotated[str, argument("RUN|FILE", "A run, or a file or folder of any corpus.")],
     against: Annotated[
         list[str],
         option("DATA", "Evaluation sentences, as in select.exclude; repeatable."),
     ],
     similarity: Annotated[
-        float | None, option("BOUND", "Also rows with a higher cosine.", min=-1, max=1)
+        float | None, option("BOUND", "Also find rows with a cosine above this.", min=-1, max=1)
     ] = None,
     model: Annotated[
-        str | None, option("NAME", "The model of sentence-transformers for --similarity.")
+        str | None, option("NAME", "Model of sentence-transformers for --similarity.")
     ] = None,
     examples: Annotated[int, option("N", "Number of examples to print for each rule.", min=0)] = 3,
     json: JsonFile = None,
 ) -> None:
-    """Look for sentences that are equal, contain one another by n-grams, or are similar.
+    """Find sentences that equal an evaluation sentence, share its n-grams, or are similar.
 
     select.exclude keeps sentences out of a corpus by the same rules.
     """
     if (similarity is None) != (model is None):
-        raise UserError("contamination: --similarity and --model go together")
+        raise UserError("contamination: give both --similarity and --model, or neither")
     connect(beam_options(context), [corpus, *against])
     table, similar = read_data_sets([localise(path) for path in against]), None
     if similarity is not None and model is not None:
@@ -72,7 +72,7 @@ def command(
     out.print(number_table(None, "data set", numbers=numbers, rows=cells))
     total = int(counts[-1].sum())
     del found["any of them"]
-    out.print(f"{total:,} of {rows:,} rows hold a sentence of these data sets")
+    out.print(f"{total:,} of {rows:,} rows contain a sentence of these data sets")
     for rule in rules:
         for where, text, of in shown[rule]:
             held = f"{of['data_set']}, row {of['row']}: {of['text']}"

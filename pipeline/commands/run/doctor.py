@@ -34,7 +34,7 @@ class Doctor(BaseModel):
     checks: list[Check]
 
 
-Language = Annotated[str | None, option("CODE", "A language, for --model.")]
+Language = Annotated[str | None, option("CODE", "A language of --model.")]
 
 
 def command(
@@ -44,11 +44,11 @@ def command(
     source_language: Language = None,
     target_language: Language = None,
     sentence: Annotated[
-        str, option("TEXT", "What --model translates.")
+        str, option("TEXT", "Sentence that --model translates.")
     ] = "A dog runs through the snow.",
     json: JsonFile = None,
 ) -> None:
-    """Prints a table of checks; the exit code is 2 if something fails that is installed."""
+    """Print a table of checks. The exit code is 2 if an installed part fails."""
     checks: list[tuple[str, bool, Callable[[], Finding] | str]] = [
         ("libraries", False, _libraries),
         ("engine ctranslate2, CPU", True, _ctranslate2),

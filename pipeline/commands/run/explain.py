@@ -64,7 +64,7 @@ def command(
     if place := _place(steps[0], record):
         console().print(place)
     if old := outdated(last):
-        console().print(f"an earlier configuration than the last command's made: {', '.join(old)}")
+        console().print(f"outdated, made by an earlier configuration: {', '.join(old)}")
     selected = any(step.stage == "select" and not step.rejected for step in steps)
     found = Explanation(
         run=run, id=id, in_corpus=selected, selection=criteria, steps=steps, outdated=old
@@ -139,4 +139,4 @@ def _show(steps: Sequence[Step], criteria: str) -> None:
     if not last.rejected and last.stage == "select":
         out.print(f"in the corpus: {criteria}")
     elif not last.rejected:
-        out.print(f"got as far as {last.stage}; the stages after it have not run")
+        out.print(f"last stage: {last.stage}; later stages have not run")

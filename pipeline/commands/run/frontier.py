@@ -27,12 +27,11 @@ def command(run: RunFolder, json: JsonFile = None) -> None:
         found = sample.frontier(select.criteria(), scored.scores)
     if found is None:
         raise UserError(
-            f"{run}: needs {ENOUGH} selected pairs in a sample of {PAIRS:,}, and a score of "
-            "difference beside one of meaning, such as content_overlap and sentence_similarity in "
-            "score.scorers"
+            f"{run}: needs {ENOUGH} selected pairs in a sample of {PAIRS:,}, and scores of wording "
+            "and of meaning, such as content_overlap and sentence_similarity in score.scorers"
         )
     bounds = [f"{each.column} {each.operator}" for each in found.moved]
-    columns = ["pairs", "median difference", "median meaning", "good of judged"]
+    columns = ["pairs", "median difference", "median meaning", "judged good"]
     table = number_table("Selections of equal size", numbers=[*bounds, *columns])
     for each in (*found.points, found.chosen):
         cells = *(each.bounds or ("the run's", "")), each.difference, each.meaning

@@ -20,25 +20,24 @@ def command(
         bool | None,
         typer.Option(
             "--selected/--rejected",
-            help="Random pairs of the corpus, for its precision; or pairs that missed one "
-            "condition, the nearest first.",
+            help="Judge random pairs of the corpus, for its precision; or pairs that fail only one "
+            "condition, the closest first.",
         ),
     ] = None,
     selection: Named = "",
     generators: Annotated[
-        bool, typer.Option("--generators", help="Spread the pairs over the generators, too.")
+        bool, typer.Option("--generators", help="Also spread the pairs evenly over the generators.")
     ] = False,
     scale: Annotated[
         Literal["0-100", "yes-no"],
-        typer.Option(help="Common meaning from 0 to 100, or same meaning yes or no."),
+        typer.Option(help="Labels: shared meaning from 0 to 100, or same meaning, yes or no."),
     ] = "0-100",
     port: Annotated[int | None, option("N", "Port of the page.", min=1, max=65535)] = None,
 ) -> None:
-    """Serve a page on this machine, with keys for everything, until Ctrl-C.
+    """Serve a page on this machine until Ctrl-C. Every action on the page has a key.
 
-    The pairs are spread evenly over the deciles of the scores, or with --selected drawn from the
-    corpus; judges see neither scores nor generators. Every judgment is in RUN/judgments before the
-    next pair appears.
+    By default the pairs are spread evenly over the deciles of the scores. Judges see neither scores
+    nor generators. Every judgment is in RUN/judgments before the next pair appears.
     """
     from paraloom.pipeline.judging.agreement import judge_lines
     from paraloom.pipeline.judging.cuts import wilson
@@ -49,7 +48,7 @@ def command(
     if judge:
         checked_name(judge)
     if selected is None and selection:
-        raise UserError("judge: --selection is for --selected or --rejected")
+        raise UserError("judge: --selection needs --selected or --rejected")
     with judging(run):
         found = ScoredRun(run)
         if selected is None:

@@ -35,14 +35,14 @@ def command(
         str | None, option("OWNER/NAME", "Name of the data set on Hugging Face's Hub.")
     ] = None,
     send: Annotated[
-        bool, typer.Option("--push/--dry-run", help="Send the release to the Hub, or only make it.")
+        bool, typer.Option("--push/--dry-run", help="Upload the release to the Hub, or not.")
     ] = False,
     held_out: Annotated[
         float,
         option(
             "N",
-            "Share of the references in the split test; from 1 on, about this many rows; "
-            "0: no split test.",
+            "Size of the split test: below 1 a share of the references, from 1 on a number of "
+            "rows; 0: no split test.",
             min=0,
         ),
     ] = 0.01,
@@ -50,7 +50,7 @@ def command(
         str | None, option("NAME", "Licence of the corpus, if not `input.license`.")
     ] = None,
     license_link: Annotated[
-        str | None, option("FILE", "Text, or address, of a licence that is not on the Hub's list.")
+        str | None, option("FILE", "File or URL of a licence that is not on the Hub's list.")
     ] = None,
     triplets: Annotated[
         str | None,
@@ -68,33 +68,33 @@ def command(
         ),
     ] = None,
     triplets_cross_encoder: Annotated[
-        str | None, option("DIR", "A cross-encoder that must agree with it.")
+        str | None, option("DIR", "Kind near: a cross-encoder that must agree.")
     ] = None,
     min_score: Annotated[
         float, option("C", "Kind near: least cosine with the anchor.")
     ] = Bounds.min_score,
-    max_score: Annotated[float, option("C", "Largest one.")] = Bounds.max_score,
+    max_score: Annotated[float, option("C", "Kind near: largest cosine.")] = Bounds.max_score,
     relative_margin: Annotated[
-        float, option("C", "It is below the positive's by this share of it.")
+        float, option("C", "Kind near: the cosine is lower than the positive's by this share.")
     ] = Bounds.relative_margin,
     triplets_spacy: Annotated[
-        str, option("NAME", "A spaCy pipeline that parses, for other kinds.")
+        str, option("NAME", "A spaCy pipeline with a parser, for all kinds but near.")
     ] = "en_core_web_sm",
     triplets_wordnet: Annotated[
         str, option("DIR", "Folder of WordNet's files, for the kind antonym.")
     ] = "/usr/share/wordnet",
     json: JsonFile = None,
 ) -> None:
-    """Make a release of a run's corpus, list its files, and with --push send it.
+    """Make a release of a run's corpus, list its files, and with --push upload it.
 
     The release has Parquet files of a good size in the configurations full and pairs, a split by
-    reference, the data card, provenance and checksums. A data set that --push makes is private.
+    reference, the data card, provenance and checksums. A data set that --push creates is private.
     """
     if send and (repo is None or repo.count("/") != 1):
-        raise UserError("--push: say where to; give --repo OWNER/NAME")
+        raise UserError("--push: needs a data set to upload to; give --repo OWNER/NAME")
     if out is None:
         if storage.is_remote(run):
-            raise UserError(f"{run}: a release is made on this machine; name a folder with --out")
+            raise UserError(f"{run}: a release is made on this machine; name its folder with --out")
         out = Path(run, f"release-{selection}" if selection else "release")
     kinds = tuple(KINDS) if triplets == "all" else tuple((triplets or "").split(","))
     bounds = Bounds(min_score=min_score, max_score=max_score, relative_margin=relative_margin)
@@ -120,6 +120,6 @@ def command(
         show(f"{size:>16,}  {name}")
     show("rows: " + ", ".join(f"{name} {rows:,}" for name, rows in splits.items()))
     sent = push(out, repo) if send and repo else None
-    nothing = "nothing was sent; --push --repo OWNER/NAME sends these files"
-    show(f"\nsent to {sent}" if sent else f"\n{nothing}")
+    nothing = "nothing was uploaded; --push --repo OWNER/NAME uploads these files"
+    show(f"\nuploaded to {sent}" if sent else f"\n{nothing}")
     write_json(json, Published(folder=str(out), files=files, rows=splits, sent=sent))

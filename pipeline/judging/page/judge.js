@@ -126,7 +126,7 @@ const actions = {
   async save() {
     if (state?.pair == null) return;
     const fluency = chosen("fluency");
-    if (score === null) return missing("meaning", "First choose how much of the meaning is common.");
+    if (score === null) return missing("meaning", "First choose how much of the meaning both have in common.");
     if (fluency === null) return missing("fluency", "First choose how the translation is written.");
     show(await send("judge", state.pair, {score, fluency}), "Saved.");
   },

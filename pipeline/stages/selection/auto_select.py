@@ -136,7 +136,7 @@ def check(config: Config) -> None:
     options = config.select.auto
     if options.score not in (None, *config.score.names):
         known = ", ".join(config.score.names)
-        raise UserError(f"select.auto.score: {options.score} is no score of this run: {known}")
+        raise UserError(f"select.auto.score: {options.score} is not among score.scorers ({known})")
     try:
         kinds(options.model)
     except ValueError as error:

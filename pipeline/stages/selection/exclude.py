@@ -52,7 +52,7 @@ def read_data_sets(paths: Sequence[str]) -> pa.Table:
         found.append(whole.take(pa.array(np.sort(np.unique(codes, return_index=True)[1]))))
     table = pa.concat_tables(found)
     if not len(table):
-        raise UserError(f"{', '.join(paths)}: no sentence in these files")
+        raise UserError(f"{', '.join(paths)}: no sentences in these files")
     return table
 
 

@@ -42,8 +42,8 @@ def make(run: Run, key: str) -> JudgedRecord:
     remedy = f"judge more pairs (`paraloom judge {config.run}`)"
     if not found.cuts:
         raise UserError(
-            f"select.by: judged: this run has the pairs of {found.pairs:,} of "
-            f"{found.judgments:,} judgments, which are too few to choose by; {remedy}"
+            f"select.by: judged: {found.pairs:,} of {found.judgments:,} judgments are of pairs in "
+            f"this run, which are too few to choose deciles; {remedy}"
         )
     (cut,) = found.cuts
     if not cut.reached:

@@ -201,9 +201,9 @@ def test_what_is_wrong_with_csv(tmp_path: Path) -> None:
         ("1-a:8", 8, "invalid UTF-8 in reference"), ("1-a:9", 9, "no CSV (unexpected end of data)"),
     ]  # fmt: skip
     for head, message in {
-        "source,x": "a: the first rows have no reference, but source, x; input.columns names them",
-        "source,source": "a: the first row names no columns: the column source occurs twice",
-        '"source': "a: the first row names no columns: no CSV \\(unexpected end of data",
+        "source,x": "a: the first rows have no reference, only source, x; input.columns names them",
+        "source,source": "a: the first row must name the columns: the column source occurs twice",
+        '"source': "a: the first row must name the columns: no CSV \\(unexpected end of data",
     }.items():
         with pytest.raises(UserError, match=message):
             csv_of(tmp_path / "a", f"{head}\n" + "a,b\n" * ('"' not in head))

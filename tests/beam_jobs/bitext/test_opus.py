@@ -269,7 +269,7 @@ WRONG = {
 @pytest.mark.parametrize("kind", WRONG)
 def test_another_file_is_one_line_and_removed(server: Server, tmp_path: Path, kind: str) -> None:
     good, server.zip = server.zip, WRONG[kind]
-    with pytest.raises(UserError, match="was no sound zip of a corpus"):
+    with pytest.raises(UserError, match="was not a valid zip of a corpus"):
         pairs("Books")
     assert [path.name for path in home(tmp_path).iterdir()] == [".lock"]
     server.zip = good
@@ -279,10 +279,10 @@ def test_another_file_is_one_line_and_removed(server: Server, tmp_path: Path, ki
 @pytest.mark.parametrize(
     ("name", "codes", "said"),
     [
-        ("Bücher", CODES, "no name in OPUS"),
-        ("../Books", CODES, "no name in OPUS"),
-        ("Books@", CODES, "no name in OPUS"),
-        ("Books", ("cs", "../en"), "no name in OPUS"),
+        ("Bücher", CODES, "not a name of OPUS"),
+        ("../Books", CODES, "not a name of OPUS"),
+        ("Books@", CODES, "not a name of OPUS"),
+        ("Books", ("cs", "../en"), "not a name of OPUS"),
         ("Nothing", CODES, "has no version of Nothing for cs and en"),
         ("Books", ("cs", "de"), "has no version of Books for cs and de"),
         ("Books@v9", CODES, "has v1, v2 of Books for cs and en"),

@@ -245,7 +245,7 @@ def test_ctrl_c_leaves_a_job_elsewhere_or_cancels_it(
     monkeypatch.setattr("sys.stdin", keyboard or io.StringIO())
     with meter("score", stream=terminal) as progress:
         assert User(parse_options(option), progress, terminal).cancels() == cancels
-    asked = "Cancel the job, too? Otherwise it goes on. [cancel/LEAVE]" in terminal.getvalue()
+    asked = "Cancel the job, too? Otherwise it keeps running. [cancel/LEAVE]" in terminal.getvalue()
     assert asked == (keyboard is not None and not option)
 
 
@@ -286,7 +286,7 @@ def test_a_running_job_is_stopped_and_continues(tmp_path: Path, monkeypatch: Pat
     message = str(caught.value)
     assert re.match(r"odd: \d+ of \d+ rows are rejected \(50.0%\), and max_rejected is 0.45; "
                     r"most often \(\d+ rows\): is odd, see ", message)  # fmt: skip
-    assert message.endswith("raise max_rejected: the same command then continues")
+    assert message.endswith("raise max_rejected; then the same command resumes")
     (example,) = re.findall(r"see (.+); remove", message)
     assert Path(example).parent == tmp_path / "out" / "_rejected"
     assert Path(example).exists()

@@ -164,7 +164,7 @@ def test_ctrl_c_ends_a_block_that_goes_on() -> None:
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert said == "waits\nparaloom: interrupted; the same command makes what is missing\n"
+    assert said == "waits\nparaloom: interrupted; the same command resumes\n"
 
 
 @pytest.mark.parametrize("before", [signal.default_int_handler, signal.SIG_IGN])

@@ -42,8 +42,10 @@ def test_a_checkpoint_that_holds_code_is_refused(
         (model / "checkpoint.pt").write_bytes(pickle.dumps(Malicious(trace)))
     else:
         torch.save(state, model / "checkpoint.pt", _use_new_zipfile_serialization=not legacy)
-    refused(model, r"checkpoint\.pt: refused, it is damaged, or holds code")
-    with pytest.raises(UserError, match=r"checkpoint\.pt: refused, it is damaged, or holds code"):
+    refused(model, r"checkpoint\.pt: refused: it is damaged, or contains code")
+    with pytest.raises(
+        UserError, match=r"checkpoint\.pt: refused: it is damaged, or contains code"
+    ):
         Translator(model, threads=1)
     assert not trace.exists()
 
@@ -67,7 +69,7 @@ def test_damaged_bytes_are_one_line(start: int, new: bytes, zipped: bool) -> Non
 
 
 def test_missing_files_are_named(model: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="nowhere: no such model folder"):
+    with pytest.raises(UserError, match="nowhere: model folder does not exist"):
         open_model(tmp_path / "nowhere")
     (model / "dict.cs.txt").rename(model / "dict.sk.txt")
     refused(model, r"dict\.cs\.txt: missing, but the checkpoint names this language")
@@ -84,7 +86,9 @@ def test_missing_files_are_named(model: Path, tmp_path: Path) -> None:
     torch.save({"weights": torch.zeros(2)}, model / "checkpoint.pt")
     refused(model, "not a fairseq checkpoint")
     (model / "checkpoint.pt").unlink()
-    with pytest.raises(UserError, match=r"nearest is fairseq's, .* here is no \*\.pt, sentencep"):
+    with pytest.raises(
+        UserError, match=r"closest, fairseq, has .* missing here: \*\.pt, sentencep"
+    ):
         open_model(model)
 
 
@@ -92,7 +96,7 @@ def test_weights_that_are_not_numbers_are_refused(model: Path) -> None:
     state = read_state(model / "checkpoint.pt")
     state["model"]["decoder.layers.0.fc2.bias"][:] = torch.nan  # which no ReLU hides
     torch.save(state, model / "checkpoint.pt")
-    with pytest.raises(UserError, match="the model gives a translation no probability"):
+    with pytest.raises(UserError, match="the model gives no valid probabilities"):
         Translator(model, threads=1)
 
 
@@ -110,7 +114,7 @@ def test_dictionaries_that_do_not_fit_are_an_error(model: Path) -> None:
     for language in ("cs", "en"):
         path = model / f"dict.{language}.txt"
         path.write_text(path.read_text() + "extra 1\n")
-    refused(model, "not a translation transformer of these dictionaries .*size mismatch")
+    refused(model, "not a translation transformer with these dictionaries .*size mismatch")
 
 
 @pytest.mark.parametrize(
@@ -274,5 +278,5 @@ def test_files_that_are_missing(copy: Path) -> None:
     with pytest.raises(UserError, match=r"dict\.en\.txt: missing, but the checkpoint names"):
         open_model(copy)
     (copy / "model.pt").unlink()
-    with pytest.raises(UserError, match=r"nearest is fairseq's, which has \*\.pt, dict\.\*\.txt, "):
+    with pytest.raises(UserError, match=r"closest, fairseq, has \*\.pt, dict\.\*\.txt, "):
         open_model(copy)

@@ -156,8 +156,10 @@ def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_
             PairScorer([name], **models)
         assert "\n" not in str(error.value)
 
-    fails("no model of sentence-transformers: it has no modules.json", sentence_model=pair_model)
-    fails("sentence-transformers: it has no config.json", cross_encoder_model=tmp_path)
+    fails(
+        "not a model of sentence-transformers: modules.json is missing", sentence_model=pair_model
+    )
+    fails("sentence-transformers: config.json is missing", cross_encoder_model=tmp_path)
     three = write_bert(tmp_path / "three", labels=3)
     fails("has the labels label_0, label_1, label_2; choose a", cross_encoder_model=three)
     (tmp_path / "broken").mkdir()
@@ -303,7 +305,7 @@ def test_a_model_is_in_its_folder(sentence_model: Path, tmp_path: Path) -> None:
     assert open_sentence_model(folder).encode(["a dog"]).shape == (1, 32)
     (folder / "1_Pooling").rename(tmp_path / "pooling")
     (folder / "1_Pooling").symlink_to(tmp_path / "pooling")
-    with pytest.raises(UserError, match="1_Pooling: a model may hold no link to a folder"):
+    with pytest.raises(UserError, match="1_Pooling: a model must not contain a link to a folder"):
         open_sentence_model(folder)
 
 

@@ -78,7 +78,7 @@ def archive() -> bytes:
 )
 def test_what_is_no_text_is_named(tmp_path: Path, data: bytes, kind: str) -> None:
     (tmp_path / "a").write_bytes(data)
-    with pytest.raises(UserError, match=f"a: is {kind}; give it as UTF-8 text"):
+    with pytest.raises(UserError, match=f"a: is {kind}; convert it to UTF-8 text"):
         read(tmp_path / "a")
 
 

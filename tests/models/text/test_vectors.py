@@ -78,16 +78,19 @@ def test_words_are_only_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("", "holds no word vectors"),
-        ("4 2\n" + TEXT, "line 1 promises 4 words, but 3 are there"),
-        ("3 3\n" + TEXT, r"b'the 0.5 -1.25' is no word followed by 3 numbers"),
-        (TEXT + "dog 1\n", "b'dog 1' is no word followed by 2 numbers"),
+        ("", "has no word vectors"),
+        ("4 2\n" + TEXT, "line 1 announces 4 words, but there are 3"),
+        ("3 3\n" + TEXT, r"b'the 0.5 -1.25' is not a word followed by 3 numbers"),
+        (TEXT + "dog 1\n", "b'dog 1' is not a word followed by 2 numbers"),
         (TEXT + "dog 1 2 3\n" + TEXT, "b'dog 1 2 3' has more than 2 numbers"),
-        (TEXT + "dog 1 inf\n", "word 4 is empty, or has a value that is not finite, or over 1e12"),
-        (TEXT.encode() + b"\xff\xfe 1 2\n", "is no word followed by 2 numbers"),
-        ("3 200000000000\n\n" + TEXT, "holds no word vectors of 1 to 65,536 dimensions"),
+        (
+            TEXT + "dog 1 inf\n",
+            "word 4 is empty, or has a value that is not finite or exceeds 1e12",
+        ),
+        (TEXT.encode() + b"\xff\xfe 1 2\n", "is not a word followed by 2 numbers"),
+        ("3 200000000000\n\n" + TEXT, "has no word vectors of 1 to 65,536 dimensions"),
         (gzip.compress(TEXT.encode() * 100, mtime=0)[:-20], "truncated or corrupt gzip"),
-        (binary(WORDS, VALUES)[:-9], "line 1 promises 5 words, but 4 are there"),
+        (binary(WORDS, VALUES)[:-9], "line 1 announces 5 words, but there are 4"),
         (binary(WORDS, VALUES * np.float32(np.nan)), "word 1 is empty, or has a value"),
         (binary(WORDS, VALUES).replace("日本".encode(), b"\xe6"), "cannot be read after 0 words"),
         (binary(["the", "", "x"], VALUES[:3]), "word 2 is empty"),
@@ -124,13 +127,13 @@ def test_files_of_several_blocks(tmp_path: Path, monkeypatch: Patch) -> None:
     rows = [f"word{i} {i} {i + 0.5}\n" for i in range(50)]
     vectors = read(tmp_path, "".join(rows))
     assert vectors.matrix.tolist() == [[i, i + 0.5] for i in range(50)]
-    with pytest.raises(UserError, match=r"cannot be read after 3\d words .*b'x y z' is no word"):
+    with pytest.raises(UserError, match=r"cannot be read after 3\d words .*b'x y z' is not a word"):
         read(tmp_path, "".join([*rows[:40], "x y z\n", *rows]))
 
 
 def test_a_file_without_line_ends_is_refused_early(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.models.text.vectors._BLOCK", 1000)
-    with pytest.raises(UserError, match="a word has no end"):
+    with pytest.raises(UserError, match="a word does not end"):
         read(tmp_path, "a 1\n" + "x" * 10_000)
 
 
@@ -161,7 +164,7 @@ def test_the_way_there_and_back(
 
 def test_a_word_that_is_none_is_not_written(tmp_path: Path) -> None:
     for word in ("", "a b", "a\nb"):
-        with pytest.raises(UserError, match="is no word"):
+        with pytest.raises(UserError, match="is not a word"):
             write_vectors(tmp_path / "v.txt", [word], np.ones((1, 2)))
     assert not (tmp_path / "v.txt").exists()
 
@@ -196,7 +199,7 @@ def test_processes_share_the_mapped_file_and_damage_is_named(tmp_path: Path, dam
     assert isinstance(matrix, np.memmap)
     file = tmp_path / "compact" / damage
     file.write_bytes(file.read_bytes()[:-6])
-    with pytest.raises(UserError, match="no compact word vectors, make them again"):
+    with pytest.raises(UserError, match="damaged word vectors; remove the folder"):
         open_vectors(tmp_path / "compact")
 
 

@@ -76,7 +76,7 @@ def moved(column: str, by: float, rows: int) -> Callable[[pa.Table], pa.Table]:
 
 
 SCORE = "translation_score"
-AT_ITS_BOUND = "; a decile changes where a score is at its bound, and rows with it"
+AT_ITS_BOUND = "; that can change the deciles of scores at a bound, and rows"
 
 
 @pytest.mark.parametrize(
@@ -129,5 +129,5 @@ def test_further_rounds_are_compared_too(finished_run: Path, a_run: Path, capsys
 def test_a_folder_that_is_no_run(finished_run: Path, tmp_path: Path, capsys: Capsys) -> None:
     code, _, error = compared(finished_run, tmp_path, capsys=capsys)
     assert code == 2
-    assert error == f"paraloom: {tmp_path}/run: no run here that has finished a stage of pairs"
+    assert error == f"paraloom: {tmp_path}/run: no run with a finished stage of pairs here"
     assert list(tmp_path.iterdir()) == []

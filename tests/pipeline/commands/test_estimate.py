@@ -67,7 +67,7 @@ def test_what_a_run_takes_is_what_it_took(tmp_path: Path, finished_run: Path, to
     assert f"one machine: {shown[0]} hours in all, {shown[1]} at 36000 an hour" in out
     speed = float(f"{found['jobs']['score']['rate']:.2g}")
     assert f"{speed:,.0f} rows/s, a core" in out
-    assert "Rows: counted; 0.8% of those read cannot be used" in out
+    assert "Rows: counted; 0.8% of the rows read cannot be used" in out
     assert "119 sentences sampled from the beginnings of 1 file(s)" in out
     assert f"on {cores()} CPU cores, float32, beam 2" in out
 
@@ -78,7 +78,7 @@ def test_what_a_run_takes_is_what_it_took(tmp_path: Path, finished_run: Path, to
         ("nmt.model=null", "nmt.model: null: this run trains its own model; run `paraloom"),
         (
             "nmt.max_source_subwords=1",
-            "back_translate: translates none of 119 sentences of the input",
+            "back_translate: none of 119 sampled sentences was translated",
         ),
         ("input.where=[source_tokens > 999]", "input.where: no row at the beginning"),
     ],
@@ -249,7 +249,7 @@ def test_language_models_without_a_translation_model(told: Told) -> None:
             select={"by": "unigram_f1", "per_generator": 0.5},
         )  # fmt: skip
     assert list(found["jobs"]) == ["ingest", "generate", "score", "bucket", "select"]
-    assert "b" not in found["generators"] and "b: gave no answer that counts." in out
+    assert "b" not in found["generators"] and "b: gave no answer that can be used." in out
     assert found["sampled"] == 0 and found["jobs"]["score"]["rows"] == 4 * 119
     assert "Back-translation: none" in out and "an hour" not in out
     assert "1,200 + 1,200 tokens, cost 0.00024, from 1 answers." in out
@@ -292,18 +292,18 @@ FEW = {"score.scorers": ["translation_score", "trigram_overlap"]}
     [
         (["nmt.model=null"], [], "ingest", {}, "ends after ingest; `paraloom train-nmt`"),
         (["nmt.model=null"], ["nmt"], "select", {}, ""),
-        (NEEDY, [], "select", FEW, "without paragram_similarity, mean_idf: a run makes their"),
+        (NEEDY, [], "select", FEW, "leaves out paragram_similarity, mean_idf: only a run makes"),
         (NEEDY, ["paragram", "idf"], "select", {}, ""),
         ([*NEEDY, "score.paragram=vectors", "score.idf=idf"], [], "select", {}, ""),
         (
             *([*NEEDY, "select.where=[paragram_similarity_decile in 2..9]"], [], "bucket"),
             {"select.where": [], "select.deciles": None},
-            "ends before the selection, which reads paragram_similarity_decile",
+            "ends before the selection, which needs paragram_similarity_decile",
         ),
         (
             *(["select.by=auto", "select.labelled=labelled", "loop.rounds=2"], [], "bucket"),
             {"select.by": "translation_score", "loop.rounds": 1},
-            "which reads auto",
+            "which needs auto",
         ),
     ],
 )

@@ -62,7 +62,7 @@ def test_a_run_on_its_way(a_run: Path, capsys: Capsys) -> None:
         for stage in ("score", "bucket", "select"):  # forgotten: being made anew
             del content["stages"][stage]
     text = told(a_run, name, capsys)
-    assert "got as far as back_translate; the stages after it have not run" in text
+    assert "last stage: back_translate; later stages have not run" in text
     assert "trigram_overlap" not in text
 
 

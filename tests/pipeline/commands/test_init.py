@@ -111,9 +111,9 @@ def test_with_a_model_it_estimates(nmt_model: Path, tmp_path: Path, capsys: Caps
     assert read_config("paraloom.yaml").nmt.model == str(nmt_model)
     said, while_it_works = capsys.readouterr()
     assert "Estimates for the whole input" in said and "back_translate" in said
-    assert "estimate: 3 rows through the stages" in while_it_works
+    assert "estimate: running the stages on 3 rows" in while_it_works
     assert main(["init", "some.txt", "--out", "b", "--model", "m", "--from", "sample"]) == 2
-    assert "--model goes without --from" in capsys.readouterr().err
+    assert "give --model or --from, not both" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("english", [True, False])
@@ -146,16 +146,16 @@ def test_sections_of_another_config(tmp_path: Path, capsys: Capsys) -> None:
     assert mine.select.where == ours.select.where
     assert mine.nmt == ours.nmt.replace(model=None), "the sample's model knows the sample"
     assert main(["init", "some.txt", "--out", "mine.yaml"]) == 2
-    assert "mine.yaml: it is there already" in capsys.readouterr().err
+    assert "mine.yaml: already exists" in capsys.readouterr().err
     assert Path("mine.yaml").read_text() == text
 
 
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"a": "One sentence.\n"}, "a: no tabs, no Parquet, no JSON Lines, no CSV, no TMX: if"),
+        ({"a": "One sentence.\n"}, "a: not tab-separated, Parquet, JSON Lines, CSV or TMX; if"),
         ({"a": "x\ty\n", "b": '{"x": 1}\n'}, "the files have several formats: tsv ("),
-        ({"a": "1\t2\t3\t4\t5\n"}, "a: 5 columns are in no format of input.format"),
+        ({"a": "1\t2\t3\t4\t5\n"}, "a: no input.format has 5 columns"),
         ({"a": '{"x": "A dog runs.", "y": 2}\n'}, "a: no two columns with text in two languages"),
         ({"a": '<tmx><body><tu><tuv xml:lang="en"/></tu></body></tmx>'}, "not in two languages"),
         ({"a": ""}, "a: no rows, the file is empty"),
@@ -190,7 +190,7 @@ def test_english_first_in_columns_without_names(
     (tmp_path / "x.tsv").write_bytes(lines(f"{b}\t{a}" for a, b in BOTH))
     assert main(["init", "x.tsv", "--model", str(nmt_model)]) == 2
     said, refused = capsys.readouterr().err.splitlines()
-    assert said.startswith("init: x.tsv: English comes first and becomes the source, so that")
+    assert said.startswith("init: x.tsv: the first side is English and becomes the source, so")
     assert f"nmt.model: {nmt_model} translates cs into en, not en into cs" in refused
     assert not Path("paraloom.yaml").exists()
     assert main(["init", "x.tsv"]) == 0

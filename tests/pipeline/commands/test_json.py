@@ -79,7 +79,7 @@ def test_select_dry_run(finished_run: Path, told: Told, capsys: Capsys) -> None:
     assert [*found["pairs"][0]] == ["trigram_overlap", "reference", "translation"]
     assert len(found["pairs"]) == 3 and told("select", *config, "--dry-run")["pairs"] == []
     assert main(["select", *config, "--json", "-"]) == 2
-    assert "--show and --json are for --dry-run" in capsys.readouterr().err
+    assert "--show and --json need --dry-run" in capsys.readouterr().err
 
 
 def test_publish(run: Path, told: Told) -> None:
@@ -170,15 +170,17 @@ def test_a_score_of_which_less_is_better_under_a_condition(labels: Path, capsys:
     assert "unigram_f1" not in out
     assert "label at least 70 of 100" in out and "# precision 0.9 by: edit_distance" in out
     assert "deciles: [0, 1]" in out
-    assert "│ edit_distance │ −1.00 │ −1.00 to −1.00 │ less │" in out
+    assert "│ edit_distance │ −1.00 │ −1.00 to −1.00 │ lower │" in out
     assert "│ 2 │ 16 of 22 (0.52–0.87) │ │ 3 │ 0 of 22 (0.00–0.15) │" in out
     out = said("--where", "edit_distance >= 0.5", "--good", "30", "--precision", "0.8")
     assert "with edit_distance >= 0.5; " in out and "that do not meet the condition" in out
-    assert "Of the 32 judged pairs in it, 32 are good: a share of 1.00 (95%" in out
+    assert "Of its 32 judged pairs, 32 are good: a share of 1.00 (95%" in out
     assert "deciles: [0, 1, 2, 3, 4, 5] where: [edit_distance >= 0.5]" in out
     assert "Too few judged pairs for the shares" in said("--where", "edit_distance <= 0.2")
     out = said("--good", "100")
-    assert "no cut with 20 judged pairs or more is sure to have it" in out and "select:" not in out
+    assert (
+        "no cut with at least 20 judged pairs is sure to reach it" in out and "select:" not in out
+    )
     labels.write_text(f"{HEADER}same\tsame\t100\n")
     assert "No cut can be measured: no score has a judged pair" in said()
 
@@ -187,7 +189,7 @@ def test_a_score_of_which_less_is_better_under_a_condition(labels: Path, capsys:
     ("arguments", "message"),
     [
         ([], "give either a run folder with judgments or --labels FILE"),
-        (["--labels", "nowhere"], "--labels nowhere: is not there"),
+        (["--labels", "nowhere"], "--labels nowhere: does not exist"),
         (["--labels", "LABELS", "--precision", "1"], "--precision: must be between 0 and 1"),
         (["--labels", "LABELS", "--resource", "idf"], "--resource idf: must be NAME=PATH"),
         (["--labels", "LABELS", "--scorers", "mean_idf"], "mean_idf needs the words' IDF"),

@@ -104,7 +104,7 @@ def test_the_output_is_no_file_to_read(tmp_path: Path, encoder: str, capsys: Cap
     before = text.read_bytes()
     for given in (str(text), str(tmp_path / "*.gz")):
         line = refusal(capsys, "mine", given, "--model", encoder, "--output", f"{text}")
-        assert "is a file to read" in line and text.read_bytes() == before
+        assert "is also an input file" in line and text.read_bytes() == before
 
 
 def config(folder: Path, path: Path, **changes: Any) -> Path:
@@ -179,9 +179,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"score": {"scorers": ["reference_score"]}}, "score.scorers: reference_score needs"),
     ({"score": {"scorers": ["source_score"]}}, "score.scorers: source_score needs"),
     ({"select": {"by": "translation_score"}}, "select.by: translation_score is not among"),
-    ({"input": {"unique": "source"}}, "input.unique: pairs have no source"),
+    ({"input": {"unique": "source"}}, "input.unique: input.format pairs has no source"),
     ({"input": {"columns": {"source": "a"}}}, "pairs takes reference, translation, id"),
-    ({"input": {"columns": {"reference": "a"}}}, "is no Parquet"),
+    ({"input": {"columns": {"reference": "a"}}}, "is not Parquet"),
     ({"generators": [{"kind": "nmt"}]}, "generators: input.format pairs has nothing"),
     ({"input": {"target_language": "cs"}}, "input.target_language: is cs"),
 ]

@@ -93,7 +93,7 @@ def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(write_run: W
     assert found.alpha == alpha(judgments)
     said = counts_line(found)
     assert ", 2 judges" in said
-    assert said.endswith("pairs not counted: 1 of equal sides, 2 that the run does not have")
+    assert said.endswith("pairs not counted: 1 with equal sides, 2 are not in the run")
     for name in run.scores:
         others = Counter(row[f"{name}_decile"] for row in rows[3:])  # those that are no copies
         assert pairs.rows[name] == [others[decile] for decile in range(10)]
@@ -234,7 +234,7 @@ def test_labelled_pairs_that_do_not_meet_a_condition_do_not_count(tmp_path: Path
     assert some.deciles["edit_distance"].tolist() == every.deciles["edit_distance"][meets].tolist()
     assert 0 < sum(some.rows["edit_distance"]) == meets.sum() < 40
     assert some.counts["outside"] == 40 - meets.sum()
-    with pytest.raises(UserError, match="--where: bleu is no column of the pairs"):
+    with pytest.raises(UserError, match="--where: bleu is not a column of the pairs"):
         score_labels(path, names, where=["bleu <= 1"])
     with pytest.raises(UserError, match="needs word vectors"):
         score_labels(path, ["paragram_similarity"])

@@ -125,7 +125,7 @@ def test_judging_by_keys(
     with serving(run, "--pairs", "30", "--port", port) as served:
         assert served.printed[0] == "pairs judged by Anna: 15"
         assert main(["judge", str(run)]) == 2
-        assert "another paraloom judge is at work" in capsys.readouterr().err
+        assert "another paraloom judge is running here" in capsys.readouterr().err
         page.goto(served.url)  # the name is remembered
         judge(15, 20)
         shows(page, "Pair 21 of 30")

@@ -145,7 +145,7 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "over the 4,360 scored pairs",
         "pairs of German sentences that should have the same meaning: the German side of a bitext",
         "German translation of `source` by the model",
-        "| bucket | 360 | 4,360 | 4,000 odd |",
+        "| bucket | 360 | 4,360 | odd (4,000) |",
         "| ingest | 400 | 360 | 30 empty reference; 10 a reason",
         "| `captions.tsv` | 12,345 |",
     ):
@@ -172,7 +172,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
         "it `tiny`), asked from 2027-01-15 to 2027-01-15 with the prompt `reword`, "
         "`Say: {{ source }}`; 1,200 requests, 100,000 tokens in, 200,000 out, cost 0.5; terms of "
         "its outputs: ",
-        "1 a: no answer: HTTP 400 |",
+        "a: no answer: HTTP 400 (1) |",
         "from the training data of the language models.",
     ):
         assert said in text, said

@@ -47,7 +47,7 @@ def test_huggingface_hub_reads_it_as_written(
     tmp_path: Path, arguments: list[str], card_names: Any, capsys: Capsys
 ) -> None:
     assert train(*arguments) == 0
-    assert "sts/2012 is in evaluate.sts too" in capsys.readouterr().err
+    assert "sts/2012 is also in evaluate.sts" in capsys.readouterr().err
     path = tmp_path / "run" / "embeddings" / "README.md"
     text = path.read_text("utf-8")
     written = yaml.safe_load(text.split("---\n")[1])
@@ -111,7 +111,7 @@ def test_own_cards_stay(tmp_path: Path, arguments: list[str], whole: bool, capsy
     assert train(*arguments) == 0
     error = capsys.readouterr().err
     assert path.read_text() == own and "embeddings …" not in error
-    assert f"paraloom: {path}: is not Paraloom's, so it stays; remove it" in error
+    assert f"paraloom: {path}: not written by Paraloom, so it stays; remove it" in error
 
 
 def test_a_run_in_object_storage(

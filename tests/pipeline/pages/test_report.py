@@ -101,7 +101,7 @@ def test_it_says_what_the_manifest_says(made_run: MadeRun, record: dict[str, Any
         assert reason.split()[0] in text
     assert "31.6" in text
     assert "<b>Chosen: unigram f1, decile 9: 61.2 ± 0.8 with 60 pairs</b>" in text
-    assert "Next: unigram f1, deciles 8–9: 60.2 ± 0.8 with 60 pairs" in text
+    assert "Second best: unigram f1, deciles 8–9: 60.2 ± 0.8 with 60 pairs" in text
     assert "All pairs: unigram f1, deciles 0–9: 52.2 ± 0.8" in text
     pearson = record["stages"]["evaluate"]["results"]["groups"]["STS 2015"]["mean"]["letters"]
     assert f"{pearson['pearson']:.1f}" in text

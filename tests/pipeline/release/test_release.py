@@ -49,7 +49,7 @@ def test_datasets_opens_splits_and_configurations(
     printed = capsys.readouterr().out
     for name in files_of(run / "release"):
         assert f"{(run / 'release' / name).stat().st_size:,}  {name}\n" in printed
-    assert "nothing was sent" in printed
+    assert "nothing was uploaded" in printed
 
     def load(*name: str) -> Any:
         return datasets.load_dataset(str(run / "release"), *name, cache_dir=str(tmp_path / "cache"))
@@ -130,7 +130,7 @@ def test_the_same_again_has_the_same_bytes(run: Path, corpus: list[Any]) -> None
 
 def test_it_overwrites_releases_only(run: Path, capsys: Capsys) -> None:
     assert publish(run, "--out", str(run)) == 2
-    assert "exists and is no release" in one_line(capsys)
+    assert "exists and is not a release" in one_line(capsys)
     assert publish(run) == 0
     (run / "release" / "data" / "of-another-release.parquet").touch()
     assert publish(run) == 0
@@ -161,7 +161,7 @@ def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
             record["stages"].pop("select")
     assert publish(run) == 2
     assert {"damaged": "damaged, its checksum", "missing": f"{path.name}: cannot be read",
-            "empty": "its corpus is empty", "none": "no run here that has a corpus",
+            "empty": "its corpus is empty", "none": "no run with a corpus here",
             }[harm] in one_line(capsys)  # fmt: skip
     assert not (run / "release").exists()
 
@@ -217,7 +217,7 @@ def test_from_an_object_store(
         name = path.relative_to(run).as_posix()
         storage.write_bytes(f"{bucket}/run/{name}", path.read_bytes())
     assert publish(f"{bucket}/run", "--", *s3) == 2
-    assert "name a folder with --out" in one_line(capsys)
+    assert "name its folder with --out" in one_line(capsys)
     assert publish(f"{bucket}/run", "--out", str(tmp_path / "out"), "--", *s3) == 0
     assert publish(run) == 0
     for name in files_of(run / "release"):
@@ -291,7 +291,7 @@ def test_every_file_is_sent_and_the_set_is_private(run: Path, hub: Hub, capsys: 
     assert push(run, "--dry-run") == 0
     assert hub.repositories == {}
     assert push(run) == 0
-    assert f"sent to https://hub/datasets/{REPO}" in capsys.readouterr().out
+    assert f"uploaded to https://hub/datasets/{REPO}" in capsys.readouterr().out
     assert sent(hub) == release(run)
     assert hub.private == {REPO: True}
 
@@ -312,12 +312,12 @@ def test_the_next_release_replaces_the_files(run: Path, hub: Hub, monkeypatch: P
 def test_a_push_that_is_refused(run: Path, hub: Hub, capsys: Capsys) -> None:
     hub.repositories[REPO] = {"data/train-00000-of-00001.parquet": b"theirs"}
     assert push(run) == 2
-    assert f"--repo {REPO}: holds files that `paraloom publish` did not send" in one_line(capsys)
+    assert f"--repo {REPO}: has files that `paraloom publish` did not upload" in one_line(capsys)
     assert sent(hub) == {"data/train-00000-of-00001.parquet": b"theirs"}
     hub.refuses = "403 Forbidden\nFor more information see the documentation"
     assert push(run) == 2
     line = one_line(capsys)
-    assert f"--push: {REPO} was not sent completely; the same command resumes" in line
+    assert f"--push: {REPO} was not uploaded completely; the same command resumes" in line
     assert "403 Forbidden For more" in line
     assert (run / "release").exists()
 

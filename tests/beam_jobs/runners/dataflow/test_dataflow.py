@@ -181,7 +181,7 @@ def test_workers_are_small_as_many_as_the_service_finds_right_and_get_no_main_se
         (PLACE[1:], "gs://b/run", "DataflowRunner: --project is missing"),
         (PLACE[:2], "gs://b/run", "DataflowRunner: --temp_location is missing"),
         (PLACE, "gs://b/run", "--sdk_container_image is missing; build an image"),
-        ([*PLACE, "--sdk_container_image=x"], "runs/x", "runs/x: workers of Dataflow do not see"),
+        ([*PLACE, "--sdk_container_image=x"], "runs/x", "runs/x: Dataflow workers cannot read"),
     ],
 )
 def test_what_is_missing_is_one_line(

@@ -87,7 +87,7 @@ def test_a_launcher_that_dies_and_the_same_command_again(
     assert told[1] == told[0]
     assert result.metrics == {"rows": 6}
     assert [receipt.rows_out for receipt in result.receipts] == [3, 3]
-    assert f"{made.name}: found at work on Dataflow, {page}\n" in capfd.readouterr().err
+    assert f"{made.name}: found running on Dataflow, {page}\n" in capfd.readouterr().err
     assert created(service) == 1
 
 
@@ -210,5 +210,5 @@ def test_a_cancelled_job_is_one_line(
 ) -> None:
     job = begin(service)
     later(job.cancelled.set, job.asked_for.is_set)
-    with pytest.raises(UserError, match="was cancelled; the same command does the rest"):
+    with pytest.raises(UserError, match="was cancelled; the same command resumes"):
         jobs.wait(submit(service, options), options)

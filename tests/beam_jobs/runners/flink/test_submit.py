@@ -94,7 +94,7 @@ def test_a_wrong_address(fails: Callable[..., str], flink: Flink) -> None:
 
 def test_another_cluster_than_asked_for(fails: Callable[..., str], flink: Flink) -> None:
     master = ["--flink_master", flink.address]
-    version = "is 1.19.3, but --flink_version of the job server is 1.20"
+    version = "has version 1.19.3, but --flink_version is 1.20"
     assert f"{flink.address} {version}" in fails(*master, "--flink_version", "1.20")
     assert "has 4 slots, but --parallelism asks for 5" in fails(*master, "--parallelism", "5")
     flink.answers["/overview"] = {"taskmanagers": 0, "slots-total": 0}

@@ -180,7 +180,7 @@ def test_files_of_a_folder_have_names_from_it_on(tmp_path: Path) -> None:
     assert sentence_files(tmp_path / "sts/2012/MSRpar.tsv").keys() == {"MSRpar"}
     assert sentence_files(tmp_path / "sts/README.md").keys() == {"README.md"}
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="no file of sentences here"):
+    with pytest.raises(UserError, match="no files with sentences here"):
         sentence_files(tmp_path / "empty")
 
 
@@ -226,18 +226,18 @@ def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch
     ("content", "message"),
     [
         (b"", "no rows, the file is empty"),
-        (b"one\ntwo words\n", "no column of sentences"),
+        (b"one\ntwo words\n", "no column has sentences"),
         (b"PAR1 and no more", "cannot be read"),
-        (b"PK\x03\x04", r"is ZIP \(.*\); give it as UTF-8 text"),
+        (b"PK\x03\x04", r"is ZIP \(.*\); convert it to UTF-8 text"),
         ("A dog runs fast.\n".encode("utf-16-le"), "row 1: has NUL bytes; if it is UTF-16 with"),
-        (b'[{"a": "one two three"}]', "is a JSON array; give it as JSON Lines"),
-        (b'{\n "a": "one two three"\n}', "row 1: no JSON object"),
+        (b'[{"a": "one two three"}]', "is a JSON array; convert it to JSON Lines"),
+        (b'{\n "a": "one two three"\n}', "row 1: not a JSON object"),
         (
             b"a,b\n" + b"1,2\n" * 99 + b"a dog runs, fast, and\n",
-            "row 101: 3 columns instead of 2; quote what holds ',', or",
+            "row 101: 3 columns instead of 2; quote fields that contain ',', or",
         ),
         (b"a,b\n" + b"1,2\n" * 99 + b'"a dog,\n', r"row 101: no CSV \(unexpected end of data\)"),
-        (b'{"a": "one two three"}\n{"a": \n', "row 2: no JSON object; a line must have one"),
+        (b'{"a": "one two three"}\n{"a": \n', "row 2: not a JSON object; each line must be one"),
         (gzip.compress(b"a dog runs fast\n" * 99, mtime=0)[:-9], "truncated or corrupt gzip"),
     ],
 )

@@ -171,7 +171,7 @@ def test_other_content_in_a_file_of_the_same_name_starts_afresh(
         path.write_text(f"w1\tw{number}\n" if kind == "pairs" else f"w1 {number}{' 0' * 7}\n")
         with pytest.raises(Interruption):
             run(folder, options, vectors=vectors)
-        afresh.append("starting afresh" in capsys.readouterr().err)
+        afresh.append("training starts again" in capsys.readouterr().err)
     assert afresh == [False, False, True]
     if kind == "pairs":
         copy = pq.read_table(folder / "model.training" / "pairs" / "0.parquet")
@@ -228,7 +228,7 @@ def test_a_damaged_checkpoint_is_named_and_stays(folder: Path, monkeypatch: Patc
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(SafetensorError) as error:
         run(folder)
-    assert error.value.__notes__ == [f"{folder / 'model.training'}: remove it to start afresh"]
+    assert error.value.__notes__ == [f"{folder / 'model.training'}: remove it to start again"]
     assert path.exists() and not (folder / "model").exists()
 
 
