@@ -149,5 +149,7 @@ def score(
     names = [name for name in scorers if name in SCORERS] + [source.name for source in sources]
     scorer = PairScorer(names, sources=sources, language=language, **resources)
     sides = (references, translations)
+    if isinstance(references, str) or isinstance(translations, str):  # letters would be texts
+        raise UserError("one text is given where a list of texts is needed")
     texts = (of if isinstance(of, pa.Array) else pa.array(of, pa.string()) for of in sides)
     return pa.table(dict(scorer.score(*texts)))

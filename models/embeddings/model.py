@@ -21,7 +21,7 @@ from paraloom.models.embeddings.export.tokenizer_words import equal_share, words
 from paraloom.models.embeddings.options import EmbeddingOptions, EncoderSettings
 from paraloom.models.embeddings.ragged_columns import Kind
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
-from paraloom.models.errors import reading
+from paraloom.models.errors import UserError, reading
 from paraloom.models.files import atomic_folder
 from paraloom.models.printing import say
 from paraloom.models.structured import read_json
@@ -57,8 +57,10 @@ class SentenceEncoder:
         path = folder / "config.json"
         settings = read_json(path, EncoderSettings, "the configuration of an encoder")
         options = settings.options
-        with reading(path):
+        try:
             names = kinds(options.model)
+        except ValueError as error:
+            raise UserError(f"{path}: {error}") from error
         vocabularies = {
             kind: Vocabulary.load(folder / f"{kind}.txt", settings.language) for kind in names
         }
@@ -89,6 +91,8 @@ class SentenceEncoder:
         self, sentences: Sequence[str] | pa.StringArray, batch_size: int = 4096
     ) -> NDArray[np.float32]:
         """Embed sentences, [n, dim]; zeros for a sentence without tokens."""
+        if isinstance(sentences, str):  # its letters would be the sentences
+            raise UserError("one text is given where a list of texts is needed")
         text = sentences if isinstance(sentences, pa.Array) else pa.array(sentences, pa.string())
         vectors = np.empty((len(text), self.dim), np.float32)
         training = self.encoder.training

@@ -23,6 +23,8 @@ Column = Annotated[str, Field(min_length=1)] | Count
 
 AUTO = "auto"
 _RUNTIME = ("checkpoint_every", "device")
+_TASKS = {"similarity", "malstm", "phrases", "context"}  # in `paraloom.papers`, and their sections
+_KEYS = {"cell", "scramble_variant", "scramble_swaps"}  # further ones there
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
 """Former keys (version 0.2) with their now fixed values, so that content keys stay the same."""
 
@@ -146,10 +148,12 @@ class EmbeddingOptions(Options):
     @model_validator(mode="before")
     @classmethod
     def _has_its_task(cls, values: Any) -> Any:
-        """Name the command for other tasks, before their keys are reported as unknown."""
-        task = values.get("task") if isinstance(values, Mapping) else None
-        if task in {"similarity", "malstm", "phrases", "context"} - cls.tasks.keys():
+        """Name the command for other tasks and keys, before keys are reported as unknown."""
+        given = values if isinstance(values, Mapping) else {}
+        if (task := given.get("task")) in sorted(_TASKS - cls.tasks.keys()):
             raise ValueError(f"task: {task} is for `paraloom papers`")
+        if keys := sorted((_TASKS | _KEYS) & given.keys() - cls.model_fields):
+            raise ValueError(f"{keys[0]}: is for `paraloom papers`")
         return values
 
     def _check(self) -> None:
@@ -228,8 +232,11 @@ def read_options(values: Any) -> EmbeddingOptions:
 
 
 def saved_options(values: Mapping[str, Any]) -> EmbeddingOptions:
-    """Options of a saved encoder; keys that no longer exist are dropped."""
+    """Options of a saved encoder; keys that do not exist, or not here, are dropped, but no cell:
+    weights depend on it."""
     options = {k: v for k, v in values.items() if k in KNOWN[-1].model_fields}
+    if (cell := values.get("cell", "torch")) != "torch":
+        options["cell"] = cell
     for source in options.get("pairs") or ():
         source.pop("weight", None)
     return read_options(options)

@@ -288,5 +288,6 @@ def test_other_commands_name_the_papers(config: Path, capsys: Capsys, tmp_path: 
     assert codes == "[2, 2, 2, 2, 0]" and 1 <= float(label) <= 5
     lines = [line for line in done.stderr.splitlines() if line.startswith("paraloom: ")]
     of_the_papers = "task: similarity is for `paraloom papers`"
-    whats = (of_the_papers, "`paraloom papers` has more", "cell: unknown", of_the_papers)
+    cell = "embeddings.cell: is for `paraloom papers`"
+    whats = (of_the_papers, "`paraloom papers` has more", cell, of_the_papers)
     assert all(what in line for line, what in zip(lines, whats, strict=True)), lines

@@ -99,4 +99,6 @@ def test_what_is_not_there_is_said(place: Path) -> None:
         paraloom.UserError, match="translation_score: comes from the translation model"
     ):
         paraloom.score(["a"], ["b"], ["translation_score"])
+    with pytest.raises(paraloom.UserError, match="where a list of texts is needed"):
+        paraloom.score("a dog", "a cat")
     assert paraloom.score([], [])["trigram_overlap"].type == pa.float32()

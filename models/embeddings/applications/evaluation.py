@@ -221,9 +221,9 @@ def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -
         return LabelCorrelation(float("nan"), float("nan"))
     from scipy.stats import rankdata  # imported late: it takes most of a second
 
-    return LabelCorrelation(
-        _pearson(predicted, labels), _pearson(rankdata(predicted), rankdata(labels))
-    )
+    # The cosines of equal vectors differ in their last bits; their order would be random.
+    ranks = rankdata(np.round(predicted / np.abs(predicted).max(), 9))
+    return LabelCorrelation(_pearson(predicted, labels), _pearson(ranks, rankdata(labels)))
 
 
 def _pearson(x: NDArray[np.floating], y: NDArray[np.floating]) -> float:

@@ -1,7 +1,9 @@
 """Training pairs as ids, read from Parquet shards one pool at a time."""
 
 import multiprocessing
+import os
 import random
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -134,7 +136,8 @@ class PairSource:
                 yield _read(pool, self.columns, self.vocabularies)
         else:
             # Spawned, since a fork may hang in a process with torch's threads.
-            processes = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+            context = multiprocessing.get_context("spawn")
+            processes = ProcessPoolExecutor(1, context, initializer=_end_with_parent)
             waiting: list[Future[Pairs]] = []
             try:
                 for pool in pools[first:]:
@@ -145,6 +148,17 @@ class PairSource:
                     yield last.result()
             finally:
                 processes.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """End this process if its parent is killed; it would wait, with a pool in memory, for ever."""
+
+    def wait() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _read(

@@ -153,3 +153,23 @@ def test_an_encoder_remembers_its_language(tmp_path: Path) -> None:
     config = (tmp_path / "fr/config.json").read_text()
     (tmp_path / "fr/config.json").write_text(config.replace('"fr"', '"en"'))
     assert not (load_encoder(tmp_path / "fr").embed(texts) == model.embed(texts)).all()
+
+
+def test_a_text_is_no_list_of_texts(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="one text is given where a list"):
+        load_encoder(saved(tmp_path / "model")).embed("a b")
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [({"model": "grown"}, "no encoder is named 'grown'"), ({"cell": "spiral"}, "cell: ")],
+)
+def test_an_encoder_of_another_system_is_refused_in_one_line(
+    tmp_path: Path, change: dict[str, str], said: str
+) -> None:
+    folder = saved(tmp_path / "model", model="lstm")
+    config = json.loads((folder / "config.json").read_text())
+    config["options"] |= change
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match=f"config.json: .*{said}"):
+        load_encoder(folder)

@@ -1,5 +1,8 @@
 """What a training begins with: its pairs, and a model with words, vectors, weights and device."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Generator, Iterator
 from itertools import islice, pairwise
 from pathlib import Path
@@ -84,6 +87,26 @@ def test_a_process_that_reads_ahead_gives_the_same(source: PairSource) -> None:
     assert [texts(source, pool) for pool in islice(started, 3)] == expected[:3]
     assert isinstance(started, Generator)
     started.close()  # training may end in the middle of an epoch
+
+
+KILLED = """
+import os, sys
+from paraloom.models.embeddings.training import data
+from paraloom.models.embeddings.vocabulary import Vocabulary
+data.POOL = 24
+source = data.PairSource(sys.argv[1:], ("reference", "translation"))
+source.vocabularies = {"words": Vocabulary(["x", "y"])}
+pools = source.epoch(0)
+next(pools)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_process_that_reads_ahead_ends_with_a_killed_training(source: PairSource) -> None:
+    """`run` waits for the end of all processes that have its standard output."""
+    paths = dict.fromkeys(chunk.path for chunk in source.chunks)
+    done = subprocess.run([sys.executable, "-c", KILLED, *paths], capture_output=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 def test_what_fits_in_memory_is_read_once(source: PairSource, monkeypatch: Patch) -> None:
