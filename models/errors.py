@@ -71,7 +71,8 @@ def in_one_line(what: str) -> Iterator[None]:
         if not failed and type(error).__name__ != "PanicException":
             raise
         reason = getattr(error, "strerror", None)  # from the operating system
-        reason = reason or f"{type(error).__name__}: {one_line(error)}"
+        text = str(error).rpartition("from a trusted source.")[2]  # else PyTorch's advice: unpickle
+        reason = reason or f"{type(error).__name__}: {one_line(text)}"
         raise UserError(f"{what} ({reason})") from error
 
 
