@@ -65,7 +65,8 @@ def make(run: Run, key: str) -> PairsRecord:
     record = pairs_record(PairsRecord, result)
     if not record.rows_out:
         counts = ", ".join(f"{rows:,} {reason}" for reason, rows in record.rejected.items())
-        raise UserError(f"select: none of {record.rows_in:,} pairs is selected: {counts or 'none'}")
+        counts = counts or "the stages before rejected every row, see `_rejected/` in their folders"
+        raise UserError(f"select: none of {record.rows_in:,} pairs is selected: {counts}")
     some = first_rows(run.shards("select"), ["reference", "translation"], 10_000).combine_chunks()
     sides = (side.chunk(0) for side in some.columns)
     f1 = PairScorer(["unigram_f1"], language=run.language).score(*sides)["unigram_f1"]

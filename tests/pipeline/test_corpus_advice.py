@@ -26,6 +26,13 @@ def test_no_pair_is_an_error_before_anything_is_trained(a_run: Path, capsys: Cap
     assert not (a_run / "run/embeddings").exists()
 
 
+def test_no_pair_comes_as_far_as_select(a_run: Path, capsys: Capsys) -> None:
+    command = ["select", "--config", str(a_run / "config.yaml"), "--set", "max_rejected=1.0"]
+    wanted = ["--set", "nmt.max_source_subwords=1", "--", "--direct_num_workers", "1"]
+    assert main([*command, *wanted]) == 2
+    assert "the stages before rejected every row" in capsys.readouterr().err
+
+
 def near_copy(pairs: pa.Table) -> pa.Table:
     """Pairs of nine words and a number: one word differs."""
     for side, word in (("reference", "nine"), ("translation", "ten")):
