@@ -85,7 +85,7 @@ class NmtOptions(Options):
     """A model in the other direction, from `input.target_language` into `input.source_language`,
     given like `model`. It makes the sources of `input.format: text`. The scorers source_score and
     dual_score use it, too; for them, null trains one on the input."""
-    reuse: Annotated[str, InputPath(copied=False)] | None = None
+    reuse: Annotated[str, InputPath(copied=False, checked=False)] | None = None
     """Folder of another run, also in object storage: its translations by the same model with the
     same options are reused. The run's own translations are always reused; see `resume.md`."""
     beam: Size = 12

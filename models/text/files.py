@@ -64,7 +64,7 @@ _JSON = json.JSONDecoder(
 )
 """Numbers too large for Python floats become a Decimal, which no column accepts."""
 _SEEN = 512  # bytes inspected to recognise a file type
-_NAME = re.compile(r"[^\W\d][\w.:-]*( [\w.:-]+){0,2}")  # a plausible column name
+NAME = re.compile(r"[^\W\d][\w.:-]*( [\w.:-]+){0,2}")  # a plausible column name
 _LINES = 100  # first lines of a file, in which all CSV rows must have equally many columns
 
 
@@ -266,5 +266,5 @@ def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
         rows.pop()  # the last row may be cut off
     if len(rows) < 2 or "\t" in first or any(fault for *_, fault in rows):
         return None
-    names = {name for name in rows[0][1] if _NAME.fullmatch(name)}
+    names = {name for name in rows[0][1] if NAME.fullmatch(name)}
     return delimiter if len(names) == len(rows[0][1]) > 1 else None

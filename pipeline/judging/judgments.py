@@ -80,6 +80,9 @@ class Action(PairName):
         return self.reference, self.translation
 
 
+_Actions = dict[tuple[str, int | None, str, str], Action]  # by key and texts
+
+
 class Judgment(Action):
     """One judge's label for one pair; it counts for a pair with these texts, whatever its id."""
 
@@ -153,9 +156,9 @@ def judging(run: str) -> AbstractContextManager[None]:
     return locked(file, f"{run}: another paraloom judge is running here; stop it")
 
 
-def _last_actions(run: str, judge: str) -> dict[Key, Action]:
+def _last_actions(run: str, judge: str) -> _Actions:
     path = storage.join(run, FOLDER, f"{judge}{_SUFFIX}")
-    found: dict[Key, Action] = {}
+    found: _Actions = {}
     if not storage.exists(path):
         return found
     data = _whole_lines(storage.read_bytes(path)).removeprefix(BOM_UTF8)
@@ -182,8 +185,11 @@ def _whole_lines(data: bytes) -> bytes:
     return data.removesuffix(last) + text
 
 
-def _apply(found: dict[Key, Action], actions: Iterable[Action]) -> None:
+def _apply(found: _Actions, actions: Iterable[Action]) -> None:
     for action in actions:
-        found.pop(action.key, None)  # so that the action comes last
+        named = (*action.key, *action.pair)  # ids of judgments made elsewhere may repeat
+        if action.undone:
+            named = next((of for of in reversed(found) if of[:2] == action.key), named)
+        found.pop(named, None)  # so that the action comes last
         if not action.undone:
-            found[action.key] = action
+            found[named] = action

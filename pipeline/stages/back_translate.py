@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from paraloom.beam_jobs import VERSIONS
+from paraloom.beam_jobs import VERSIONS, storage
 from paraloom.beam_jobs.transforms.translations import BACK
 from paraloom.models.errors import UserError
+from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.folder import is_run
 from paraloom.pipeline.run.records import BackTranslateRecord
@@ -38,8 +39,10 @@ def make(run: Run, key: str) -> BackTranslateRecord:
 
 
 def check(config: Config) -> None:
-    """Check the model's files and languages, and that `nmt.reuse` names a run."""
-    if (other := config.nmt.reuse) and not is_run(other):
+    """Check the model's files and languages, and, before the first translation, that `nmt.reuse`
+    names a run: later it may have been deleted."""
+    done = storage.exists(storage.join(config.run, "back_translate", STAGE_RECORD))
+    if (other := config.nmt.reuse) and not done and not is_run(other):
         raise UserError(f"nmt.reuse: {other}: no run here; name the folder of a run")
     if config.nmt.model:
         Model(config.nmt.model, config.nmt, config.languages).check(config.input)

@@ -65,7 +65,7 @@ def make(run: Run, key: str) -> PairsRecord:
     record = pairs_record(PairsRecord, result)
     if not record.rows_out:
         counts = ", ".join(f"{rows:,} {reason}" for reason, rows in record.rejected.items())
-        why = counts or "earlier stages rejected all rows"
+        why = counts or "earlier stages rejected all rows, see their _rejected/"
         raise UserError(f"select: none of {record.rows_in:,} pairs is selected: {why}")
     some = first_rows(run.shards("select"), ["reference", "translation"], 10_000).combine_chunks()
     sides = (side.chunk(0) for side in some.columns)

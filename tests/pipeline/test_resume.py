@@ -105,13 +105,14 @@ def test_a_run_beside_another_keeps_its_translations(
     line = refusal(capsys, "back-translate", "--config", path)
     assert line == f"paraloom: nmt.reuse: {tmp_path}: no run here; name the folder of a run"
     made = ["ingest", "back_translate"]
-    changes = {"input": {"shard_rows": 50}, "nmt": other}
-    assert runs("back-translate", tmp_path, **changes) == made
+    shards = {"input": {"shard_rows": 50}}
+    assert runs("back-translate", tmp_path, nmt=other, **shards) == made
     assert translated(tmp_path) == 0
     one, two = (table(folder, "back_translate") for folder in (finished_run, tmp_path))
     assert one == two  # the same scores, too
     record = manifest(tmp_path)["stages"]["back_translate"]
     assert record["saved"]["nmt.reuse"]["rows"] == record["rows_in"]
+    assert runs("back-translate", tmp_path, nmt={"reuse": "deleted"}, **shards) == []
     assert runs("back-translate", tmp_path, nmt=other | {"beam": 1}) == made
     assert translated(tmp_path) == record["rows_in"]
     assert runs("back-translate", tmp_path, "--force", nmt=other) == made[1:]

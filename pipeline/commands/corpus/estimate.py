@@ -40,10 +40,10 @@ from paraloom.pipeline.commands.options import (
 from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.input import InputOptions
-from paraloom.pipeline.run.plan import plan
+from paraloom.pipeline.run.plan import closure, plan
 from paraloom.pipeline.run.records import BackTranslateRecord, PairsRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.stages import RANKED
+from paraloom.pipeline.stages import RANKED, TARGETS
 from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
 
 _SENTENCES, _FEW = 2_000, 200  # rows in the sample; _FEW if another machine is to translate
@@ -214,7 +214,8 @@ def estimate(
         job = replace(rest["score"], device=f"{len(answered)} language model(s)", cores=cores())
         found.jobs["generate"] = replace(job, rate=job.rows / seconds)
     found.jobs |= rest
-    stages = (step.path for step in plan(Run(config)))
+    wanted = [*TARGETS["corpus"], *(f"selections/{of}/select" for of in config.select.selections)]
+    stages = (step.path for step in closure(wanted, plan(Run(config))))
     found.not_timed = [name for name in stages if name not in found.jobs]
     found.basis = [*_basis(config, found, len(seen.pairs), requests), *found.basis]
     return found

@@ -21,7 +21,7 @@ from paraloom.models.files import atomic_file
 from paraloom.models.languages import ENGLISH, language_name
 from paraloom.models.printing import say, show
 from paraloom.models.structured import parse_yaml
-from paraloom.models.text.files import CHUNK, PARQUET, csv_delimiter
+from paraloom.models.text.files import CHUNK, NAME, PARQUET, csv_delimiter
 from paraloom.models.text.language_identifier import spoken
 from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.corpus.estimate import estimate, job_table
@@ -181,6 +181,8 @@ def _format(path: str) -> str:
     if line.lstrip().startswith((b"<?xml", b"<tmx", b"<!DOCTYPE tmx")):
         return "tmx"
     columns = line.count(b"\t") + 1
+    if columns > 3 and all(map(NAME.fullmatch, line.decode(errors="replace").split("\t"))):
+        return "csv"  # CzEng's lines have scores
     if columns not in _BY_COLUMNS:
         raise UserError(f"{path}: no input.format has {columns} columns; see docs/inputs.md")
     return _BY_COLUMNS[columns]

@@ -61,7 +61,7 @@ def command(
     for candidate in sorted(candidates) or [None]:
         way = [step for step in steps if step.row.get("candidate", candidate) == candidate]
         _show(way, criteria)
-    if place := _place(steps[0], record):
+    if place := _place(run, steps[0], record):
         console().print(place)
     if old := outdated(last):
         console().print(f"outdated, made by an earlier configuration: {', '.join(old)}")
@@ -72,7 +72,7 @@ def command(
     write_json(json, found)
 
 
-def _place(step: Step, record: RunRecord) -> str:
+def _place(folder: str, step: Step, record: RunRecord) -> str:
     """Where the input has the row: its file, and its row number or the rows of its shard."""
     read, given = record.find(IngestRecord), record.config.input
     if not given or not read or not read.shard_rows:
@@ -81,8 +81,13 @@ def _place(step: Step, record: RunRecord) -> str:
     files = 2 if isinstance(READERS[given.format], Moses) else 1
     path = read.inputs[int(file) * files].path
     first = int(shard) * read.shard_rows
-    row = step.row.get("row")
-    rows = f"row {row:,}" if row else f"rows {first + 1:,} to {first + read.shard_rows:,}"
+    size, row = read.shard_rows, step.row.get("row")
+    if not READERS[given.format].skip_empty_lines:  # a file's last shard may have fewer rows
+        all_of = [
+            (*of.shards, *of.rejected_shards) for of in receipts(storage.join(folder, "ingest"))
+        ]
+        size = sum(shard.rows for shards in all_of for shard in shards if shard.name == step.shard)
+    rows = f"row {row:,}" if row else f"rows {first + 1:,} to {first + size:,}"
     return f"from {path}, {rows}"
 
 

@@ -107,8 +107,11 @@ def test_what_a_unit_opens_is_not_extrapolated(tmp_path: Path) -> None:
 
 def test_a_sample_without_a_selected_pair_and_a_runner_elsewhere(told: Told) -> None:
     beam = ("--", "--runner", "DataflowRunner", "--direct_num_workers=1")
-    found, out = told(*beam, select={"where": ["reference_tokens > 900"]})
+    named: dict[str, Any] = {"strict": {}}
+    found, out = told(*beam, select={"where": ["reference_tokens > 900"], "named": named})
     assert list(found["jobs"]) == list(STAGES[:-1])
+    strict = [name for name in found["not_timed"] if "strict" in name]
+    assert strict == ["selections/strict/select"], "its encoder is trained by another command"
     assert found["not_timed"][0] == "select" and "Not in the table: select" in out
 
 

@@ -42,6 +42,8 @@ def test_a_pair_in_the_corpus(finished_run: Path, monkeypatch: Patch, capsys: Ca
     lines = Path(path).read_text("utf-8").splitlines()
     assert int(last) - int(first) == 19
     assert row["source"] in [line.strip() for line in lines[int(first) - 1 : int(last)]]
+    text = told(finished_run, ids(finished_run, "ingest")[-1], capsys)
+    assert f"to {len(lines):,}" in text.split("from /")[1], "the last shard ends with its file"
 
 
 def test_rows_that_are_not_in_the_corpus(finished_run: Path, capsys: Capsys) -> None:

@@ -49,6 +49,9 @@ FILES = {  # whose names say nothing
     "czeng20": {"c": lines(["", *(f"i{a}\t1\t1\t1\t{a}\t{b}" for a, b in BOTH)])},
     "jsonl": {"rows": lines(map(json.dumps, ROWS))},
     "csv": {"table": lines(["id,en,cs", *(f'"{i}","{b}",{a}' for i, (a, b) in enumerate(BOTH))])},
+    "csv tabs": {
+        "t": lines(["id\ten\tcs\tby", *(f"{i}\t{b}\t{a}\tx" for i, (a, b) in enumerate(BOTH))])
+    },
     "parquet": {"1": parquet(), "2": parquet()},
     "tmx": {"memory": lines(['<?xml version="1.0"?>', f'<tmx version="1.4">{TMX}</tmx>'])},
 }
@@ -64,7 +67,7 @@ def write(folder: Path, form: str) -> list[str]:
 def test_what_it_writes_runs(form: str, tmp_path: Path, capsys: Capsys) -> None:
     assert main(["init", *write(tmp_path, form)]) == 0
     rows = len(BOTH) * (2 if form == "parquet" else 1)
-    said = f"paraloom.yaml: {form}, cs to en, {rows:,} rows\n"
+    said = f"paraloom.yaml: {form.split()[0]}, cs to en, {rows:,} rows\n"
     assert capsys.readouterr().out.startswith(said)
     assert main(["ingest", "--config", "paraloom.yaml", "--set", "run=run", *ONE]) == 0
     stage = manifest(tmp_path)["stages"]["ingest"]

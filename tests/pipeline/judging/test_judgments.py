@@ -57,7 +57,7 @@ def test_the_last_action_counts(tmp_path: Path) -> None:
     file.append([action("1", 100), action("2", undone=True), action("3", None)])
     JudgeFile(str(tmp_path), "b").append([action("2", 70)])
     assert scores(tmp_path) == {"a 1": 100, "a 4": 0, "b 2": 70}
-    assert [key for key, _ in file.actions] == ["4", "1", "3"]
+    assert [id for id, *_ in file.actions] == ["4", "1", "3"]
     assert JudgeFile(str(tmp_path), "a").actions == file.actions
     assert judgments_digest(str(tmp_path)) != before
 
@@ -67,6 +67,15 @@ def test_a_pair_judged_under_two_ids_counts_once_for_a_judge(tmp_path: Path) -> 
     renamed = action("1", 90).model_copy(update={"id": "new"})
     file.append([action("1", 10), action("2", 20), renamed])
     assert scores(tmp_path) == {"a 2": 20, "a new": 90}
+
+
+def test_pairs_with_the_same_id_count_by_their_texts(tmp_path: Path) -> None:
+    """Judgments made elsewhere may have any ids."""
+    file = JudgeFile(str(tmp_path), "a")
+    made = [Action(id="x", reference=of, translation="t", score=50) for of in ("1", "2", "1", "3")]
+    file.append([*made, Action(id="x", undone=True)])
+    assert [of.reference for of in read_judgments(str(tmp_path))] == ["2", "1"]
+    assert [of.reference for of in JudgeFile(str(tmp_path), "a").actions.values()] == ["2", "1"]
 
 
 def test_judgments_are_sorted_by_judge_id_and_candidate(tmp_path: Path) -> None:
@@ -174,7 +183,7 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkeypatc
     with pytest.raises(OSError, match="No space left"):
         file.append([action("2")])
     assert path.read_bytes() == before
-    assert list(file.actions) == [("1", None)]
+    assert [id for id, *_ in file.actions] == ["1"]
 
 
 @pytest.mark.parametrize("name", ["", "a ", "../../x", ".a", "a\n", "a" * 61, "𠀀" * 51])
