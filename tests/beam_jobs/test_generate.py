@@ -19,7 +19,7 @@ from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
 from tests.chat_server import chat_server, reworded
-from tests.run_helpers import needs
+from tests.run_helpers import Patch, needs
 from tests.shards import ONE, filled
 
 pytestmark = needs("openai")
@@ -160,7 +160,7 @@ def test_prompts_are_asked_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_a_broken_server_ends_the_job_before_the_shard_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int
+    tmp_path: Path, monkeypatch: Patch, n: int
 ) -> None:
     monkeypatch.setattr("paraloom.beam_jobs.engine.rejections.ENOUGH_ROWS", 10)
     with chat_server() as (server, url):

@@ -16,6 +16,7 @@ from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import PairScorer
 from tests.shards import deciles_by_a_sort
+from tests.run_helpers import Patch
 from tests.small_model import new_pairs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "beam.md"
@@ -84,7 +85,7 @@ def test_deciles_are_those_of_a_sort(rows: int) -> None:
 
 
 def test_the_examples_of_the_page(
-    nmt_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+    nmt_model: Path, tmp_path: Path, monkeypatch: Patch, capfd: Any
 ) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "cs-en").symlink_to(nmt_model)

@@ -162,23 +162,6 @@ def test_types_that_no_column_has(tmp_path: Path, values: pa.Array) -> None:
             read_tables(tmp_path, pa.table({**texts, name: of}))
 
 
-@pytest.mark.parametrize(("kind", "name"), [(INT, "int64"), (BOOL, "bool"), (DOUBLE, "double")])
-def test_types_that_differ_between_files(tmp_path: Path, kind: pa.Array, name: str) -> None:
-    texts = {"source": ["a"] * 4, "reference": ["b"] * 4}
-    with pytest.raises(UserError, match=f"n has incompatible types: string vs {name}"):
-        tables = [pa.table({**texts, "n": of}) for of in (pa.array(["x"] * 4), kind)]
-        read_tables(tmp_path, *tables, keep=("n",))
-
-
-def test_a_file_without_any_source(tmp_path: Path) -> None:
-    other = TABLE.set_column(0, "source", pa.nulls(1))
-    found, why = read_tables(tmp_path, TABLE, other)
-    assert ([row["id"] for row in found], why) == (
-        [made_id(*TABLE.to_pylist()[0].values())],
-        ["no source"],
-    )
-
-
 def found(folder: Path, **layout: Any) -> list[str]:
     bitexts = find_bitext("hub", [str(folder)], Layout(**layout))
     return [Path(of.paths[0]).relative_to(folder).as_posix() for of in bitexts]
@@ -325,10 +308,7 @@ def test_a_release_is_named_by_its_configurations(tmp_path: Path) -> None:
         ("  full: a.parquet", "are not in the Hub's form"),
         ("- config_name: [", r"README.md: line \d: "),
         ("- {config_name: a, data_files: '*.csv'}", "must name one of none"),
-        (
-            "- {config_name: a, data_files: ../set/a.parquet}",
-            "names this file, but",
-        ),
+        ("- {config_name: a, data_files: ../set/a.parquet}", "names this file, but"),
     ],
 )
 def test_a_card_that_cannot_be_followed(tmp_path: Path, configs: str, message: str) -> None:

@@ -273,13 +273,6 @@ def test_a_file_that_changes_while_it_is_read_is_not_remembered(
     assert len(read) == 3
 
 
-def test_a_cache_that_is_not_writable(tmp_path: Path, read: list[str], monkeypatch: Patch) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    (tmp_path / "train.en").write_bytes(b"one")
-    assert storage.known_digest(str(tmp_path / "train.en")) == expected(b"one")
-
-
 def add(files: AnswerFiles, keys: range) -> None:
     """Keep an answer for each key."""
     for key in keys:
@@ -423,14 +416,6 @@ def test_what_is_there(stored: Stored, tmp_path: Path) -> None:
     with pytest.raises(storage.MissingError, match=f"^{bucket}/a/c: no such file or folder$"):
         remote.localise(f"{bucket}/a/c")
     assert remote.localise(str(tmp_path)) == str(tmp_path)
-
-
-def test_a_workplace_a_run() -> None:
-    place = remote.local_workdir("s3://bucket/runs/cs-en")
-    assert place == remote.local_workdir("s3://bucket/runs/cs-en/")
-    assert place != remote.local_workdir("s3://other/runs/cs-en")
-    assert place.name.startswith("cs-en-")
-    assert str(remote.local_workdir("runs/x")) == "runs/x"
 
 
 def within_a_minute(arguments: list[str], path: str, message: str) -> None:

@@ -184,7 +184,7 @@ def test_all_128_bits_count_and_columns_are_not_run_together() -> None:
 
 
 def test_any_number_of_partitions_gives_the_same(
-    monkeypatch: pytest.MonkeyPatch, stored: tuple[str, list[str]]
+    monkeypatch: Patch, stored: tuple[str, list[str]]
 ) -> None:
     place, options = stored
     random = np.random.default_rng(3)
@@ -217,7 +217,7 @@ def test_any_number_of_partitions_gives_the_same(
 
 
 def test_a_partition_fetches_its_own_bytes_in_one_request(
-    stored: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+    stored: tuple[str, list[str]], monkeypatch: Patch
 ) -> None:
     place, fetched = stored[0], list[int]()
     hashed = row_hash(pa.array(map(str, range(900)))), np.arange(900)

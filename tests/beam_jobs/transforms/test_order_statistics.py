@@ -102,7 +102,7 @@ def test_ranks_beyond_the_corpus_are_left_out() -> None:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch: Patch) -> None:
     """Sketches so small that they have to leave out keys."""
     monkeypatch.setattr(order_statistics, "CAPACITY", 8)
 
@@ -217,7 +217,7 @@ def test_no_order_loses_or_doubles_a_value(workers: list[list[list[int]]], order
 
 @pytest.mark.parametrize("many", [0, 1, 50])
 def test_workers_merge_in_groups_and_the_result_may_be_a_side_input(
-    many: int, monkeypatch: pytest.MonkeyPatch
+    many: int, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(merging, "_GROUPS", 3)
     numbers = [[number] for number in range(many)]

@@ -329,7 +329,7 @@ def test_nothing_is_trained(
 
 
 def test_plain_text_and_kept_columns(
-    write_config: WriteConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_config: WriteConfig, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     lines = [f"Sentence {number}.\n" for number in range(9)]
     (tmp_path / "text.txt").write_text("".join(lines))
