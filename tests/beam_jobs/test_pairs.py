@@ -15,8 +15,8 @@ from paraloom.beam_jobs.pairs import BackTranslate, ExactDeciles, ScorePairs
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import PairScorer
-from tests.shards import deciles_by_a_sort
 from tests.run_helpers import Patch
+from tests.shards import deciles_by_a_sort
 from tests.small_model import new_pairs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "beam.md"

@@ -35,6 +35,7 @@ from paraloom.beam_jobs.transforms.order_statistics import (
 )
 from paraloom.beam_jobs.transforms.shares import decile_ranks
 from paraloom.models.hashing import text_hashes
+from tests.run_helpers import Patch
 
 Ranks = Callable[[int], list[int]]
 finite = st.floats(width=32, allow_nan=False, allow_infinity=False)

@@ -26,7 +26,7 @@ from paraloom.pipeline.stages import folder_of
 from tests.chat_server import chat_server
 from tests.json_schema import errors_of
 from tests.models.scorers.small_transformers import write_sentence_model
-from tests.run_helpers import ONE, STAGES, Capsys, WriteConfig, again, manifest, table
+from tests.run_helpers import ONE, STAGES, Capsys, Patch, WriteConfig, again, manifest, table
 
 Told = Callable[..., tuple[dict[str, Any], str]]
 
