@@ -132,9 +132,7 @@ def tables(result: Result) -> list[list[pa.Table]]:
     ]
 
 
-def test_rows_are_those_of_the_translator(
-    tmp_path: Path, shards: list[list[str]], nmt_model: Path
-) -> None:
+def test_rows_are_the_translators(tmp_path: Path, shards: list[list[str]], nmt_model: Path) -> None:
     result = run(ingested(tmp_path, *shards), tmp_path / "out", nmt_model)
     translator = Translator(nmt_model, FAST, threads=1)
     for number, (receipt, sources) in enumerate(zip(result.receipts, shards, strict=True)):
@@ -274,9 +272,7 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 1  # the shard before
 
 
-def test_a_worker_without_the_gpu_that_was_asked_for(
-    tmp_path: Path, nmt_model: Path, monkeypatch: Patch
-) -> None:
+def test_a_worker_lacks_a_wanted_gpu(tmp_path: Path, nmt_model: Path, monkeypatch: Patch) -> None:
     """It would be slow, and nobody would know why."""
     monkeypatch.setattr(gpu, "devices", list)
     work, accelerator = ingested(tmp_path, ["pes"]), "type:nvidia-l4;count:1"

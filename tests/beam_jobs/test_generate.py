@@ -159,9 +159,7 @@ def test_prompts_are_asked_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_a_broken_server_ends_the_job_before_the_shard_does(
-    tmp_path: Path, monkeypatch: Patch, n: int
-) -> None:
+def test_a_broken_server_ends_the_job_at_once(tmp_path: Path, monkeypatch: Patch, n: int) -> None:
     monkeypatch.setattr("paraloom.beam_jobs.engine.rejections.ENOUGH_ROWS", 10)
     with chat_server() as (server, url):
         work = job(chat("a", url, model="refuses", concurrency=2, n=n), share=0.5)

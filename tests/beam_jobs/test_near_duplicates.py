@@ -129,9 +129,7 @@ def check_named(rejected: list[dict[str, Any]], texts: dict[str, tuple[str, str]
     return named
 
 
-def test_ingest_rejects_near_copies_however_the_work_is_cut(
-    tmp_path: Path, monkeypatch: Patch
-) -> None:
+def test_ingest_rejects_near_copies_however_it_is_cut(tmp_path: Path, monkeypatch: Patch) -> None:
     pairs = pairs_with_copies(Random(4), 240)
     ids = [f"row, id {n}" for n in range(240)]  # as awkward as the reason allows
     lines = [f"{id}\t{one}\t{other}\n" for id, (one, other) in zip(ids, pairs, strict=True)]

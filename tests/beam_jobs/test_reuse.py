@@ -170,9 +170,7 @@ def test_killed_jobs_lose_no_translation(
     assert files(out) == {path for of in result.receipts for path in of.paths}
 
 
-def test_a_job_that_resumes_makes_the_batches_of_one_that_was_not_killed(
-    tmp_path: Path, reversing: type[Reversing]
-) -> None:
+def test_a_resumed_job_makes_the_same_batches(tmp_path: Path, reversing: type[Reversing]) -> None:
     """Its own finished shards give no translations, though they have the same sources."""
     work, out = cut(tmp_path, [(f"id-{n}", "a") for n in range(8)]), tmp_path / "out"
     made(work, out)

@@ -140,9 +140,7 @@ def checked(folder: Path, words: list[str], bad: str, keys: dict[str, str] | Non
     return score.run(units([shard], bad), f"{folder}/out", scoring, ONE, keys=keys)
 
 
-def test_rows_scored_before_keep_their_columns_and_all_rows_their_order(
-    tmp_path: Path, monkeypatch: Patch
-) -> None:
+def test_scored_rows_keep_columns_and_all_their_order(tmp_path: Path, monkeypatch: Patch) -> None:
     words = ["cat", "dog", "dog", "ox", "hen", "bee"]
     keys = dict.fromkeys(("reference_tokens", "translation_tokens", "trigram_overlap"), "as before")
 
@@ -183,9 +181,7 @@ def test_the_job_takes_the_tokens_of_its_language(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("int8", [False, True])
-def test_progress_moves_with_the_batches_of_a_model(
-    tmp_path: Path, monkeypatch: Patch, int8: bool
-) -> None:
+def test_progress_moves_with_model_batches(tmp_path: Path, monkeypatch: Patch, int8: bool) -> None:
     monkeypatch.setattr(sentence_similarity, "_BATCH", {"cpu": 2})
     told: list[float] = []
     monkeypatch.setattr(UnitDoFn, "tell", lambda self, unit, rows: told.append(rows))

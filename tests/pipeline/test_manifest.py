@@ -105,9 +105,7 @@ def test_the_manifest_is_made_again_from_the_records_of_stages(a_run: Path, runs
 
 
 @pytest.mark.parametrize("harm", ["", "{", "[]", '{"key": "another"}', None])
-def test_only_its_record_says_a_stage_is_finished(
-    a_run: Path, runs: Runs, harm: str | None
-) -> None:
+def test_only_a_record_says_a_stage_is_finished(a_run: Path, runs: Runs, harm: str | None) -> None:
     """A stage without one, or with another key in it, is made again; the manifest says nothing."""
     path = a_run / "run/score" / STAGE_RECORD
     path.unlink() if harm is None else path.write_text(harm)
@@ -315,7 +313,7 @@ def test_a_corpus_of_an_earlier_configuration(
     assert main(["publish", folder, *PUBLISH]) == 0
 
 
-def test_a_process_that_is_killed_as_it_begins(
+def test_a_process_killed_as_it_begins(
     a_run: Path, write_config: WriteConfig, monkeypatch: Patch
 ) -> None:
     def killed(*_: Any) -> None:

@@ -306,9 +306,7 @@ def test_stages_of_another_configuration_are_outdated_and_what_reads_them(folder
     assert outdated(steps) == found - {"score"}
 
 
-def test_the_column_of_a_score_depends_on_its_resource_its_code_and_the_language(
-    folder: Path, monkeypatch: Patch
-) -> None:
+def test_a_score_depends_on_resource_code_and_language(folder: Path, monkeypatch: Patch) -> None:
     def columns(change: str = "seed=1", **digests: str) -> dict[str, str]:
         config = read_config(folder / "config.yaml", [change])
         given = {"idf": "a", "paragram": "b", **digests}

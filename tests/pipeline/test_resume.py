@@ -118,7 +118,7 @@ def test_a_run_beside_another_keeps_its_translations(
     assert translated(tmp_path) == record["rows_in"]
 
 
-def test_wholly_other_input_does_not_replace_a_corpus(
+def test_other_input_replaces_no_corpus(
     a_run: Path, write_config: WriteConfig, runs: Runs, capsys: Capsys
 ) -> None:
     before = parts(a_run)
@@ -155,9 +155,7 @@ def test_a_run_with_ids_of_file_and_row_says_so_once(a_run: Path, capsys: Capsys
 
 
 @pytest.mark.parametrize("stage", ["ingest", "back_translate", "select"])
-def test_a_deleted_file_is_made_again(
-    a_run: Path, finished_run: Path, stage: str, runs: Runs
-) -> None:
+def test_a_deleted_file_is_remade(a_run: Path, finished_run: Path, stage: str, runs: Runs) -> None:
     if stage == "select":
         (a_run / "run" / "corpus.tsv.gz").unlink()
         assert runs("select", a_run) == ["select"]

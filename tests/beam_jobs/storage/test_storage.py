@@ -142,9 +142,7 @@ def test_a_bucket_that_is_not_there_is_named(bucket: str) -> None:
     assert "\n" not in str(e.value)
 
 
-def test_what_is_missing_is_told_from_what_cannot_be_read(
-    google: GoogleStore, folder: str, monkeypatch: Patch
-) -> None:
+def test_missing_is_not_unreadable(google: GoogleStore, folder: str, monkeypatch: Patch) -> None:
     path = storage.join(folder, "x")
     storage.write_bytes(path, b"x")
     with pytest.raises(storage.MissingError, match="y: cannot be read") as missing:
@@ -174,9 +172,7 @@ writers = pytest.mark.parametrize("write", [storage.write_bytes, stream])
 
 
 @writers
-def test_a_file_in_the_place_of_a_folder_and_a_folder_in_the_place_of_a_file(
-    tmp_path: Path, write: Write
-) -> None:
+def test_a_file_in_place_of_a_folder_and_the_other_way_round(tmp_path: Path, write: Write) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError, match=r"file/part.parquet: cannot be written \(.+\)$"):
         write(str(tmp_path / "file" / "part.parquet"), b"x")

@@ -217,9 +217,7 @@ def test_no_order_loses_or_doubles_a_value(workers: list[list[list[int]]], order
 
 
 @pytest.mark.parametrize("many", [0, 1, 50])
-def test_workers_merge_in_groups_and_the_result_may_be_a_side_input(
-    many: int, monkeypatch: Patch
-) -> None:
+def test_workers_merge_in_groups_and_give_a_side_input(many: int, monkeypatch: Patch) -> None:
     monkeypatch.setattr(merging, "_GROUPS", 3)
     numbers = [[number] for number in range(many)]
     with beam.Pipeline(runner="FnApiRunner", options=beam_options([])) as pipeline:

@@ -128,9 +128,7 @@ def test_a_scorer_of_ones_own_by_itself_and_kept_columns(tmp_path: Path, told: T
     assert (translation["cores"], translation["device"]) == (1, "1 CPU cores")
 
 
-def test_the_model_of_the_run_and_several_translations_of_a_source(
-    tmp_path: Path, nmt_model: Path, told: Told
-) -> None:
+def test_a_runs_model_and_several_candidates(tmp_path: Path, nmt_model: Path, told: Told) -> None:
     scorers = ["paragram_similarity", "mean_idf", "trigram_overlap"]
     shutil.copytree(nmt_model, tmp_path / "run/nmt")
     (tmp_path / "run/nmt" / STAGE_RECORD).write_text("{}")
@@ -171,9 +169,7 @@ def test_near_copies_are_not_translated(format: str, paths: Any, unique: Any) ->
     assert (count, chosen["reference"].to_pylist()) == (3, texts[::2])
 
 
-def test_an_encoder_on_a_named_selection_stops_no_estimate(
-    write_config: WriteConfig, tmp_path: Path
-) -> None:
+def test_an_encoder_on_a_selection_is_estimated(write_config: WriteConfig, tmp_path: Path) -> None:
     named, of = {"named": {"strict": {"deciles": [9]}}}, {"selection": "strict"}
     run = Run(read_config(write_config(tmp_path, select=named, embeddings=of)))
     sample = pa.table({"id": ["1"], "source": ["s"], "reference": ["r"]})
@@ -328,7 +324,7 @@ def test_nothing_is_trained(
     assert said or len(err.splitlines()) == 1
 
 
-def test_plain_text_and_kept_columns(
+def test_text_and_kept_columns(
     write_config: WriteConfig, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     lines = [f"Sentence {number}.\n" for number in range(9)]

@@ -156,9 +156,7 @@ def test_under_conditions_only_pairs_that_meet_them_count(write_run: WriteConfig
     )
 
 
-def test_the_precision_of_each_corpus_is_that_of_its_judged_pairs(
-    write_run: WriteConfig, monkeypatch: Patch
-) -> None:
+def test_precision_is_that_of_the_judged_pairs(write_run: WriteConfig, monkeypatch: Patch) -> None:
     """The cards and the report, which ask for it each, read each corpus once."""
     folder = str(write_run())
     run = ScoredRun(folder)
@@ -324,9 +322,7 @@ def test_wilson_is_scipys(pairs: int, data: st.DataObject) -> None:
     st.sampled_from([0.2, 0.5, 0.8]),
 )
 @settings(max_examples=60)
-def test_no_other_cut_keeps_more_or_as_many_with_more_good_pairs(
-    rows: list[tuple[int, int, bool]], wanted: float
-) -> None:
+def test_no_other_cut_is_better(rows: list[tuple[int, int, bool]], wanted: float) -> None:
     a, b, good = (np.array(column) for column in zip(*rows, strict=True))
     kept = {n: np.bincount(of, minlength=10).tolist() for n, of in (("a", a), ("b", b))}
     found = recommended({"a": a, "b": b}, good.astype(bool), wanted, kept)

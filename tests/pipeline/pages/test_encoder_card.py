@@ -114,9 +114,7 @@ def test_own_cards_stay(tmp_path: Path, arguments: list[str], whole: bool, capsy
     assert f"paraloom: {path}: is not Paraloom's, so it stays; remove it" in error
 
 
-def test_a_run_in_object_storage(
-    bucket: str, s3: list[str], arguments: list[str], capsys: Capsys
-) -> None:
+def test_a_run_in_a_store(bucket: str, s3: list[str], arguments: list[str], capsys: Capsys) -> None:
     arguments[arguments.index("--out") + 1] = f"{bucket}/run"
     assert train(*arguments, "--", *s3) == 0
     text = storage.read_bytes(f"{bucket}/run/embeddings/README.md").decode()

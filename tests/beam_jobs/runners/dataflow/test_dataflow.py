@@ -138,7 +138,7 @@ def test_a_gpu_is_asked_for_back_translation_alone(built: Built, jobs: Jobs, nam
 
 
 @pytest.mark.parametrize("name", ["back_translate", "score", "select"])
-def test_one_process_of_a_machine_without_gpu_has_the_model(
+def test_without_gpu_one_process_has_a_model(
     built: Built, jobs: Jobs, tmp_path: Path, name: str
 ) -> None:
     work = units([Shard("gs://bucket/part-0.parquet", 10, content_key(0))], "")
@@ -160,9 +160,7 @@ def test_one_process_of_a_machine_without_gpu_has_the_model(
     assert pool["numThreadsPerWorker"] == 1 + 1
 
 
-def test_workers_are_small_as_many_as_the_service_finds_right_and_get_no_main_session(
-    built: Built, jobs: Jobs
-) -> None:
+def test_workers_are_small_scaled_and_get_no_main_session(built: Built, jobs: Jobs) -> None:
     options = ["--machine_type=e2-standard-2", "--max_num_workers=50"]
     _, job, staged = built(jobs["bucket"], f"--sdk_container_image={IMAGE}", *options)
     (pool,) = job["environment"]["workerPools"]
