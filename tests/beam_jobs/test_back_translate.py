@@ -197,7 +197,8 @@ def test_gpus_that_answer_in_any_order_give_the_rows_of_one(
     assert serving == ([*range(gpus)] if gpus > 1 else [])
     assert tables(at_once) == tables(alone)
     assert at_once.metrics == alone.metrics
-    assert 6 < max(Slow.rows) <= (gpus * max(2 * streams, 6) if gpus > 1 else streams)
+    most = gpus * max(2 * streams, 6) if gpus > 1 else 2 * 6  # of one, two shards at least
+    assert 6 < max(Slow.rows) <= most
 
 
 def test_a_shard_at_which_a_worker_died_is_translated_alone(

@@ -21,7 +21,6 @@ from paraloom.beam_jobs.engine.shards import (
     read_receipt,
     receipts,
     units,
-    write_shard,
 )
 from paraloom.beam_jobs.transforms import duplicates
 from paraloom.beam_jobs.transforms.translations import PIVOT
@@ -29,6 +28,7 @@ from paraloom.models.nmt.translate import SCHEMA
 from tests.beam_jobs.test_back_translate import FAST, N_BEST, Reversing, run, tables
 from tests.beam_jobs.test_back_translate import reversing as reversing  # a fixture
 from tests.run_helpers import Capsys, Patch
+from tests.shards import cut as shards_of_rows
 
 Rows = Sequence[tuple[str, str]]  # ids and sources
 OPTIONS = {1: FAST, 3: N_BEST}
@@ -45,10 +45,7 @@ def cut(folder: Path | str, rows: Rows, size: int = 4, candidates: int = 1) -> l
         },
         schema=schema.INGEST,
     )
-    shards = [
-        write_shard(f"{folder}/ingest-{size}/part-00000-{n:05d}.parquet", table.slice(start, size))
-        for n, start in enumerate(range(0, max(len(rows), 1), size))
-    ]
+    shards = shards_of_rows(f"{folder}/ingest-{size}", table, size)
     return units(shards, "key", candidates=candidates)
 
 
@@ -269,11 +266,7 @@ def test_the_sources_of_plain_text_are_kept(tmp_path: Path, reversing: type[Reve
         table = pa.table(
             {"id": [f"id-{n}" for n in range(len(rows))], "reference": rows}, schema=schema.TEXT
         )
-        shards = [
-            write_shard(f"{tmp_path}/text/part-{start:05d}.parquet", table.slice(start, 3))
-            for start in range(0, len(rows), 3)
-        ]
-        return units(shards, "key")
+        return units(shards_of_rows(f"{tmp_path}/text", table, 3), "key")
 
     made(plain(["a", "b", "xc", "d"]), tmp_path / "out", direction=PIVOT)
     work = plain(["new", "a", "b", "xc", "d"])

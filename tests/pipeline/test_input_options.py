@@ -144,14 +144,9 @@ def test_conditions_no_row_meets(tmp_path: Path, write_config: WriteConfig, caps
     given = {"format": "tsv", "paths": [str(tmp_path / "in.tsv")]}
     write_config(tmp_path, input={**given, "where": ["source_tokens >= 1", "identical = yes"]})
     assert again("ingest", tmp_path) == 2
-    assert (
-        capsys.readouterr()
-        .err.strip()
-        .endswith(
-            "none of 2 rows can be used; its _rejected/ folder has the reasons; 2 do not meet "
-            "`identical = yes` of input.where: change it"
-        )
-    )
+    said = "none of 2 rows can be used; its _rejected/ folder has the reasons; 2 do not meet "
+    said += "`identical = yes` of input.where: change it"
+    assert capsys.readouterr().err.strip().endswith(said)
 
 
 DOMAINS = ["web", "news", None]

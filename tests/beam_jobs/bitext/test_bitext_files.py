@@ -28,7 +28,6 @@ from paraloom.beam_jobs.bitext import (
     read_bitext,
     tmx,
 )
-from paraloom.beam_jobs.bitext.lines import blocks
 from paraloom.beam_jobs.bitext.preview import preview
 from paraloom.beam_jobs.storage import known_digest
 from paraloom.models.errors import UserError
@@ -130,11 +129,6 @@ def tar() -> bytes:
     return out.getvalue()
 
 
-def test_marks_of_html_in_a_pair_are_text(tmp_path: Path) -> None:
-    write(tmp_path, a=b"<html>\t<html>\nx\ty\n")
-    assert find_bitext("tsv", [str(tmp_path / "a")])
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -201,29 +195,6 @@ def test_truncated_or_corrupt_gzip_ends_the_run_wherever_it_is(tmp_path: Path) -
             count(find_bitext("czeng16", [str(tmp_path / "a")]))
 
 
-class Short(io.BytesIO):
-    """A stream that gives a few bytes at a time, as sockets do."""
-
-    def __init__(self, content: bytes, size: int) -> None:
-        super().__init__(content)
-        self.size = size
-
-    def read(self, size: int | None = -1) -> bytes:
-        return super().read(self.size)
-
-
-@pytest.mark.parametrize("length", range(16))
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"", b"\r"])
-def test_long_lines_are_cut_alike_however_they_are_read(length: int, end: bytes) -> None:
-    line = bytes(range(ord("a"), ord("a") + length))
-    content = line + end
-    expected = [line if length <= 7 else line[:7] + b"\n"] if content else []
-    for tail in (b"", b"x\r\n") if end.endswith(b"\n") else (b"",):
-        for size in range(1, 20):
-            found = list(blocks(Short(content + tail, size), 10, limit=7))
-            assert found == ([expected + [b"x"] * bool(tail)] if content else [])
-
-
 def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "a", "wb", compresslevel=1) as stream:
         stream.write(ROW)
@@ -266,13 +237,6 @@ def test_some_shards_may_be_empty(tmp_path: Path, form: str, some: bytes, none: 
     assert [block.pairs["source"].to_pylist() for block in read_bitext(bitext)] == [["a"]]
     with pytest.raises(UserError, match=r"/c: no rows, the file is empty"):
         find_bitext(form, [paths[0], paths[2]])
-
-
-def test_an_empty_side_is_an_error(tmp_path: Path) -> None:
-    for name, text in (("1.cs", ""), ("1.en", "a\n"), ("2.cs", "a\n"), ("2.en", "b\n")):
-        (tmp_path / name).write_text(text)
-    with pytest.raises(UserError, match=r"1\.cs: no rows, the file is empty"):
-        find_bitext("moses", {"source": f"{tmp_path}/*.cs", "reference": f"{tmp_path}/*.en"})
 
 
 SEGMENTS = [
@@ -344,16 +308,6 @@ def test_a_file_with_line_feeds_everywhere(tmp_path: Path) -> None:
     assert (seen.rows, seen.counted) == (1, True)
 
 
-@pytest.mark.parametrize(
-    ("character", "name"),
-    [("\x85", "U+0085"), ("\u2028", "U+2028"), ("\x7f", "U+007F"), ("&#133;", "U+0085")],
-)
-def test_control_characters_are_rejected(tmp_path: Path, character: str, name: str) -> None:
-    sources, rejected = found(tmp_path / "a.tmx", text(unit(f"a{character}b"), unit("c")))
-    assert sources == ["c"]
-    assert [(n, name in why, "in source" in why) for n, why in rejected] == [(1, True, True)]
-
-
 def test_long_runs_of_spaces_take_no_time(tmp_path: Path) -> None:
     _, rejected = found(tmp_path / "a.tmx", text(unit(), unit("a" + " " * 1_000_000 + "b")))
     assert rejected == [(2, "source longer than 60 characters")]
@@ -403,17 +357,6 @@ def test_bytes_of_no_character_are_a_fault_of_their_unit(
     content = text(unit("a"), unit("xx"), unit("č"), head=DECLARED.format(codec))
     found_here = found(tmp_path / "a.tmx", content.encode(codec).replace(b"xx", wrong))
     assert found_here == (["a", "č"], [(2, "no XML (not well-formed (invalid token))")])
-
-
-def test_what_was_read_of_a_broken_unit_is_shown(tmp_path: Path) -> None:
-    path = tmp_path / "a.tmx"
-    path.write_text(text(unit(), unit("good", "a & b", ' tuid="u2"')))
-    (bitext,) = find_bitext("tmx", [str(path)], Layout(columns={"id": "tuid"}))
-    (block,) = read(bitext)
-    assert block.rejected.to_pylist()[1] == {
-        "id": "u2", "row": 2, "text": "good\t",
-        "reason": "no XML (not well-formed (invalid token))",
-    }  # fmt: skip
 
 
 ENTITIES = '<!DOCTYPE tmx [<!ENTITY x SYSTEM "/etc/passwd">]>'

@@ -17,7 +17,7 @@ from benchmarks.untranslated import CONDITIONS
 from paraloom.beam_jobs.transforms.conditions import Predicate, reasons
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages
-from paraloom.models.text.language_identifier import LANGUAGES, _model, may_be
+from paraloom.models.text.language_identifier import LANGUAGES, _model
 
 TEXT = st.text(
     st.sampled_from("aábČ9 .!?…”)\"'-,:\u0301हि"), min_size=1, max_size=20
@@ -91,14 +91,6 @@ def test_the_language_codes_are_those_of_the_model() -> None:
     labels = {label for text in texts for label in _model().predict(text, 400, 0.0)[0]}
     assert {label.removeprefix("__label__") for label in labels} <= set(LANGUAGES)
     assert len(set(LANGUAGES)) == len(LANGUAGES) == 176
-
-
-def test_a_row_does_not_depend_on_the_others() -> None:
-    texts = pa.array(["Dva psi běží po trávě.", "", "Two dogs run.", "Ein Hund\nläuft.", "Pes."])
-    together = may_be(texts, "cs")
-    assert together.tolist() == [may_be(texts[i : i + 1], "cs")[0] for i in range(len(texts))]
-    assert together.tolist()[:3] == [True, False, False]
-    assert may_be(texts, "de").tolist()[3]
 
 
 def test_broken_lines_among_multi30k(data: Path) -> None:

@@ -26,7 +26,7 @@ from paraloom.pipeline.stages import folder_of
 from tests.chat_server import chat_server
 from tests.json_schema import errors_of
 from tests.models.scorers.small_transformers import write_sentence_model
-from tests.run_helpers import ONE, STAGES, Capsys, Patch, WriteConfig, again, manifest, table
+from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig, again, manifest, table
 
 Told = Callable[..., tuple[dict[str, Any], str]]
 
@@ -110,22 +110,6 @@ def test_a_sample_without_a_selected_pair_and_a_runner_elsewhere(told: Told) -> 
     found, out = told(*beam, select={"where": ["reference_tokens > 900"]})
     assert list(found["jobs"]) == list(STAGES[:-1])
     assert found["not_timed"][0] == "select" and "Not in the table: select" in out
-
-
-def test_a_scorer_of_ones_own_by_itself_and_kept_columns(tmp_path: Path, told: Told) -> None:
-    (tmp_path / "own.py").write_text(SLOW.replace("0.01", "0"))
-    rows = [json.dumps({"cs": f"pes {i}", "en": f"dog {i}", "number": i}) for i in range(30)]
-    (tmp_path / "pairs.jsonl").write_text("\n".join(rows))
-    given = {"format": "jsonl", "paths": [str(tmp_path / "pairs.jsonl")], "keep": ["number"]}
-    found, _ = told(
-        *ONE,
-        input={**given, "columns": {"source": "cs", "reference": "en"}},
-        score={"scorers": [f"{tmp_path}/own.py:slow", "mean_idf"]},
-        select={"by": "mean_idf", "deciles": None, "where": ["number >= 10", "mean_idf > 0"]},
-    )
-    assert list(found["jobs"]) == list(STAGES) and found["left_out"] == ["mean_idf"]
-    translation = found["jobs"]["back_translate"]
-    assert (translation["cores"], translation["device"]) == (1, "1 CPU cores")
 
 
 def test_a_runs_model_and_several_candidates(tmp_path: Path, nmt_model: Path, told: Told) -> None:

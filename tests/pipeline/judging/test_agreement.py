@@ -99,38 +99,6 @@ def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(write_run: W
         assert pairs.rows[name] == [others[decile] for decile in range(10)]
 
 
-def made_pairs() -> JudgedPairs:
-    """60 judged pairs of 30 references; `less` is better where it is less."""
-    random = np.random.default_rng(1)
-    labels = (10 * random.integers(0, 11, 60)).astype(np.float64)
-    scores = {"more": labels + random.normal(0, 20, 60), "less": -labels + random.normal(0, 9, 60)}
-    return JudgedPairs(
-        labels=labels,
-        references=np.array([f"reference {i // 2}" for i in range(60)], object),
-        scores=scores,
-        deciles={name: of.argsort().argsort() // 6 for name, of in scores.items()},
-        rows={"more": [100] * 10, "less": [50] * 5 + [150] * 5},
-        higher_is_better={"more": True, "less": False},
-    )
-
-
-def test_every_number_is_that_of_its_definition() -> None:
-    pairs = made_pairs()
-    found = measure(pairs, good=70, precisions=[0.9, 0.5])
-    good = pairs.labels >= 70
-    assert (pairs.labels == 70).any()
-    assert (found.pairs, found.references, found.rows) == (60, 30, 1000)
-    assert found.good_pairs == good.sum()
-    correlations = spearman(pairs.scores, pairs.labels, 30)
-    for name, of in found.scores.items():
-        assert (of.spearman, of.interval) == correlations[name]
-        assert of.judged == [6] * 10
-        deciles = pairs.deciles[name]
-        assert of.good == [int(good[deciles == decile].sum()) for decile in range(10)]
-        assert of.rows == pairs.rows[name]
-    assert found.cuts == [recommend(found.scores, wanted) for wanted in (0.9, 0.5)]
-
-
 def test_under_conditions_only_pairs_that_meet_them_count(write_run: WriteConfig) -> None:
     run = ScoredRun(str(write_run(equal=9)))
     rows = rows_of(run)

@@ -164,22 +164,6 @@ def test_it_says_how_the_encoder_is_opened() -> None:
     assert "janet" not in text and "table: ppdb.gz" in text
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"model": "lstm"}, "is the last state of an LSTM over its words."),
-        ({"initial_vectors": "/home/janet/v.txt"}, "Word vectors start from the file v.txt."),
-        ({"task": "context", "context": {"text": ["b.gz"]}}, "is the mean of the vectors of its"),
-    ],
-)
-def test_options_in_words(options: dict[str, Any], said: str) -> None:
-    text = text_of(settings(NATIVE, **options))
-    assert said in text
-    assert ("The order of words does not count" in text) == ("lstm" not in str(options))
-    assert ('similarity_fn_name="dot"' in text) == ("context" in options)
-    assert "janet" not in text and "null" not in text
-
-
 def test_what_a_corpus_adds_to_the_card() -> None:
     training = {"pairs": 1200, "initial_vectors": "PARAGRAM vectors of the run"}
     model = {"path": "me/cs-en", "sha256": "5a", "revision": "0a1", "license": "mit"}
