@@ -50,11 +50,8 @@ def run(
         ("ﬁve Ångström", "five ångström"), ("café", "café"), ("« 12 »", "12"), ("...", ""),
     ],
 )  # fmt: skip
-def test_what_makes_two_texts_the_same(text: str, same: str) -> None:
+def test_texts_are_the_same_by_their_letters_and_digits(text: str, same: str) -> None:
     assert normalised(pa.array([text])).equals(normalised(pa.array([same])))
-
-
-def test_letters_and_digits_make_a_difference() -> None:
     texts = ["cafe", "café", "a 1", "a 2", "ab", "a b", "हिन्दी", "हिनदी"]
     assert len(set(normalised(pa.array(texts)).to_pylist())) == len(texts)
 

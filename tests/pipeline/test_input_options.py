@@ -225,15 +225,3 @@ def test_what_is_wrong_is_one_line(
     write_config(tmp_path, input={**parquet, **options})
     assert again("ingest", tmp_path) == 2
     assert re.search(message, one_line(capsys))
-
-
-def test_select_where_may_name_kept_columns_only(parquet: dict[str, Any]) -> None:
-    def config(keep: list[str], where: str) -> Config:
-        select = {"by": "trigram_overlap", "where": [where]}
-        return Config.of(small_config("a", "", input={**parquet, "keep": keep}, select=select))
-
-    assert config(["domain"], 'domain = "web text"')
-    with pytest.raises(ValueError, match=r"select\.where\[0\]: domain is no column of the pairs"):
-        config([], "domain = web")
-    with pytest.raises(ValueError, match=r"domains is no column .* translation_tokens, domain,"):
-        config(["domain"], "domains = web")

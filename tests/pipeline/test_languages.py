@@ -93,21 +93,16 @@ LONG = [
 ][:60]
 
 
-def checked(folder: Path, capsys: Capsys, rows: Sequence[tuple[str, ...]], **more: Any) -> str:
-    """What is said of a file, "STOP: " before it if that ends the command."""
-    (folder / "in.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
-    given = {"format": "tsv", "paths": [str(folder / "in.tsv")], **more}
-    options = InputOptions(**given)
-    try:
-        check_texts(options, find_bitext(options.format, options.paths, options.layout))
-    except UserError as error:
-        return f"STOP: {error}"
-    return capsys.readouterr().err
-
-
 def test_first_rows_in_other_languages(tmp_path: Path, capsys: Capsys) -> None:
     def said(rows: Sequence[tuple[str, ...]], **more: Any) -> str:
-        return checked(tmp_path, capsys, rows, **more)
+        """What is said of a file, "STOP: " before it if that ends the command."""
+        (tmp_path / "in.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
+        options = InputOptions(**{"format": "tsv", "paths": [str(tmp_path / "in.tsv")], **more})
+        try:
+            check_texts(options, find_bitext(options.format, options.paths, options.layout))
+        except UserError as error:
+            return f"STOP: {error}"
+        return capsys.readouterr().err
 
     swapped = [(b, a) for a, b in LONG]
     assert said(LONG) == said(swapped, source_language="en", target_language="cs") == ""

@@ -32,17 +32,12 @@ FILES = {
 
 
 def config_of(folder: Path) -> dict[str, Any]:
+    scorers = ["translation_score", "trigram_overlap", "mean_idf", "paragram_similarity"]
     return {
         "run": str(folder / "run"),
         "input": {"format": "tsv", "paths": [str(folder / "bitext.tsv")]},
         "score": {
-            "scorers": [
-                "translation_score",
-                "trigram_overlap",
-                "mean_idf",
-                "paragram_similarity",
-                "reference_score",
-            ],
+            "scorers": [*scorers, "reference_score"],
             "phrases": str(folder / "phrases.tsv"),
         },
         "select": {"by": "trigram_overlap", "labelled": str(folder / "labelled.tsv")},

@@ -169,6 +169,7 @@ def test_files_may_name_the_pair_in_the_other_order(server: Server) -> None:
 
 
 def test_licence_and_citation_are_kept(server: Server) -> None:
+    """Without them, the README's licence and the article on OPUS count."""
     source, _ = opus.fetch("Books@v1", CODES)
     assert opus.terms(source) == {
         "corpus": "Books",
@@ -176,9 +177,6 @@ def test_licence_and_citation_are_kept(server: Server) -> None:
         "license": "CC BY 4.0",
         "citation": "J. Someone, 2012, Books in Two Languages",
     }
-
-
-def test_without_them_the_readme_and_the_article_on_opus_count(server: Server) -> None:
     files = {name: text for name, text in FILES.items() if name != "LICENSE"}
     server.zip = packed({**files, "README": "Corpus Name: Books\nLicense: GPL\n"})
     found = opus.terms(opus.fetch("Books", CODES)[0])

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from benchmarks.noisy_bitext import KINDS, add_noise, read_sides
 from benchmarks.untranslated import CONDITIONS
 from paraloom.beam_jobs.transforms.conditions import Predicate, reasons
-from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.text.language_identifier import LANGUAGES, _model
 
@@ -164,19 +163,6 @@ def test_kept_columns_of_any_type(text: str, column: pa.Array, holds: list[int])
     assert condition.holds_in(column).tolist() == [bool(value) for value in holds]
     assert condition.holds_in(pa.chunked_array([column])).tolist() == [bool(v) for v in holds]
     assert Predicate.parse(str(condition)) == condition
-
-
-def test_a_kept_column_of_another_type() -> None:
-    hint = "; numbers come from Parquet or JSON Lines"
-    for text, kind, more in (
-        ("a <= 3", pa.string(), hint),
-        ("a in 1..2", pa.string(), hint),
-        ("a = b", pa.bool_(), ""),
-        ("a != b", pa.int64(), ""),
-    ):
-        said = rf"'{text}': a has values of type {kind}{more}$"
-        with pytest.raises(UserError, match=said):
-            Predicate.parse(text).check_type(kind)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from paraloom.pipeline.judging.cuts import (
     spearman,
     wilson,
 )
-from paraloom.pipeline.judging.describe import alpha, by_agreement, counts_line, describe_judges
+from paraloom.pipeline.judging.describe import alpha, counts_line, describe_judges
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, Judgment
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.run.records import PairsRecord, ScorerRecord
@@ -367,23 +367,6 @@ def test_the_interval_of_a_correlation_is_scipys() -> None:
     interval = pearson_interval(100 * found.statistic, 50)
     assert interval == pytest.approx([100 * end for end in found.confidence_interval()])
     assert (pearson_interval(50, 19), pearson_interval(100, 50)) == (None, None)
-
-
-def score(spearman: float | None, *, higher: bool = True) -> ScoreAgreement:
-    none = [0] * 10
-    numbers: dict[str, Any] = {"interval": None, "good": none, "judged": none, "rows": none}
-    return ScoreAgreement(spearman=spearman, higher_is_better=higher, **numbers)
-
-
-def test_the_score_that_agrees_most_is_first_whichever_way_it_goes() -> None:
-    scores = {
-        "low": score(0.2),
-        "opposite": score(-0.9),
-        "distance": score(-0.7, higher=False),
-        "none": score(None),
-        "high": score(0.5),
-    }
-    assert list(by_agreement(scores)) == ["distance", "high", "low", "none", "opposite"]
 
 
 SCORES = {"a": [10, 20, None, 70, 100, 5], "b": [15, 20, 30, 60, None, 95]}
