@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -317,6 +318,19 @@ def test_large_files_are_estimated(
     seen = looked_at([str(tmp_path / "?")])
     assert not seen.counted
     assert seen.rows == pytest.approx(70_000, rel=0.1)
+
+
+def test_gzip_is_estimated_from_a_bounded_part(tmp_path: Path) -> None:
+    text = b"a\tb\n" * 25_000_000
+    (tmp_path / "a").write_bytes(gzip.compress(text))
+    tracemalloc.start()
+    try:
+        seen = looked_at([str(tmp_path / "a")])
+        assert tracemalloc.get_traced_memory()[1] < 80_000_000  # all of it: 100 MB and more
+    finally:
+        tracemalloc.stop()
+    assert not seen.counted
+    assert seen.rows == pytest.approx(25_000_000, rel=0.5)
 
 
 def test_of_many_files_some_are_looked_into(tmp_path: Path, monkeypatch: Patch) -> None:

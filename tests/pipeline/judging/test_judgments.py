@@ -292,6 +292,20 @@ def test_equal_sides_are_left_out(write_run: WriteConfig) -> None:
     assert len({pair.key for pair in several}) == 60  # the translations of 20 sources
 
 
+def test_few_rows_are_kept(write_run: WriteConfig, monkeypatch: Patch) -> None:
+    kept: list[int] = []
+    lowest = sampling._lowest
+
+    def counted(*arguments: Any) -> pa.Table:
+        kept.append((found := lowest(*arguments)).num_rows)
+        return found
+
+    monkeypatch.setattr(sampling, "_lowest", counted)
+    sample_pairs(ScoredRun(str(write_run(6000, shards=12))), 20)
+    assert len(kept) == 12
+    assert max(kept) <= 30 * 10 * len(SCORES)
+
+
 def test_what_cannot_be_sampled(write_run: WriteConfig, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no run here"):
         ScoredRun(str(tmp_path))

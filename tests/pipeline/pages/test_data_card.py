@@ -115,6 +115,8 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "cross_encoder_model": {"model": {"path": "me/cross", "revision": "0a1"}},
     }
     record["stages"]["bucket"] |= {"rows_out": 4360, "shards": 9, "rejected": {"odd": 4000}}
+    record["stages"]["ingest"]["cleaned"] = {"entities": 1234, "nfc": 5}
+    record["config"]["select"]["near_duplicates"] = 0.8
     record["config"]["input"]["target_language"] = "de"
     loop = {"labelled": [50.0, 60.0], "data_sets": 1, "pairs": 1, "best": 2}
     record["stages"]["loop"] = loop  # of an earlier configuration, which had two rounds
@@ -125,6 +127,8 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "`cross_encoder_model`: `me/cross`, revision `0a1`, licence not stated by the model. "
         "3. Selection",
         "over the 4,360 scored pairs",
+        "HTML entities in 1,234, characters not in NFC in 5",
+        "texts are equal; near-copies were rejected, too.",
         "pairs of German sentences that should have the same meaning: the German side of a bitext",
         "German translation of `source` by the model",
         "| bucket | 360 | 4,360 | 4,000 odd |",

@@ -152,6 +152,10 @@ def test_it_says_how_the_encoder_is_opened() -> None:
     text = text_of({**settings(near), "language": "th"})
     assert "98.77% of sentences have equal tokens." in text and "- th" in text
 
+    text = text_of(settings(NATIVE, model="lstm", initial_vectors="/home/janet/v.txt"))
+    assert "is the last state of an LSTM over its words." in text and "janet" not in text
+    assert "Word vectors start from the file v.txt." in text
+
     joined = {"native": False}
     sizes = {"vocabularies": {"words": 1234, "trigrams": 5678}}
     text = text_of({**settings(joined, model="word-avg+trigram-avg"), **sizes})

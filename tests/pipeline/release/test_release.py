@@ -25,11 +25,9 @@ from paraloom.pipeline.release.files import PAIRS, SplitWriter, held_out, write_
 from paraloom.pipeline.release.release import files_of
 from tests.run_helpers import Capsys, Patch, changed_record, one_line, part_file
 
-TENTH = ("--held-out", "0.1")
-
 
 def publish(run: Path | str, *options: str) -> int:
-    return main(["publish", str(run), *TENTH, *options])
+    return main(["publish", str(run), "--held-out", "0.1", *options])
 
 
 def card(run: Path) -> str:
@@ -275,7 +273,7 @@ def hub(monkeypatch: Patch) -> Hub:
 
 
 def push(run: Path, *options: str) -> int:
-    return main(["publish", str(run), "--held-out", "0.1", "--repo", REPO, "--push", *options])
+    return publish(run, "--repo", REPO, "--push", *options)
 
 
 def sent(hub: Hub) -> dict[str, bytes]:
