@@ -243,24 +243,9 @@ def test_the_correlation_is_scipys_with_ties(rows: list[tuple[int, int, int]]) -
         assert found[0] == pytest.approx(spearmanr(scores, labels).statistic, abs=1e-12)
 
 
-def test_the_interval_holds_the_true_correlation() -> None:
-    """Pairs of a reference resemble each other: their number alone makes no interval narrow."""
-    random = np.random.default_rng(5)
-    pearson = 1 / np.sqrt(2 * 2.5)
-    true = 6 / np.pi * np.arcsin(pearson / 2)  # of normal variables
-    inside = 0
-    for _ in range(80):
-        effect = np.repeat(random.normal(size=50), 4)
-        labels = effect + random.normal(size=200)
-        scores = 0.5 * labels + np.repeat(random.normal(size=50), 4) + random.normal(size=200)
-        interval = spearman({"s": scores}, labels, 50)["s"][1]
-        assert interval is not None
-        inside += interval[0] <= true <= interval[1]
-    assert inside >= 74
-
-
 def test_the_interval_is_bonett_and_wrights() -> None:
-    scores, labels = np.arange(30.0), np.random.default_rng(2).permutation(30).astype(float)
+    """Of references, not of pairs: those of one reference resemble each other."""
+    scores, labels = np.arange(60.0), np.random.default_rng(2).permutation(60).astype(float)
     value, interval = spearman({"s": scores, "less": -scores}, labels, 30)["s"]
     assert value is not None and interval is not None
     error = np.sqrt((1 + value**2 / 2) / 27)
