@@ -55,7 +55,7 @@ def tsv(tmp_path: Path) -> Callable[..., str]:
     return write
 
 
-def test_pairs_go_on_bad_rows_are_set_apart_in_order(
+def test_pairs_go_on_and_bad_rows_are_set_apart_in_the_order_of_the_input(
     tmp_path: Path, tsv: Callable[..., str]
 ) -> None:
     lines = ["1\tpes\tdog", "2\tkočka", "1\ta\tA", "3\t\tcat", "3\tkůň\thorse", "x", "x", "y", "z"]

@@ -15,7 +15,6 @@ from paraloom.beam_jobs.pairs import BackTranslate, ExactDeciles, ScorePairs
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 from paraloom.models.scorers import PairScorer
-from tests.run_helpers import Patch
 from tests.shards import deciles_by_a_sort
 from tests.small_model import new_pairs
 
@@ -85,7 +84,7 @@ def test_deciles_are_those_of_a_sort(rows: int) -> None:
 
 
 def test_the_examples_of_the_page(
-    nmt_model: Path, tmp_path: Path, monkeypatch: Patch, capfd: Any
+    nmt_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "cs-en").symlink_to(nmt_model)

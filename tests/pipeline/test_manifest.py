@@ -308,7 +308,7 @@ def test_a_corpus_of_an_earlier_configuration(
     assert main(["publish", folder, *PUBLISH]) == 0
 
 
-def test_a_process_killed_as_it_begins(
+def test_a_process_that_is_killed_as_it_begins(
     a_run: Path, write_config: WriteConfig, monkeypatch: Patch
 ) -> None:
     def killed(*_: Any) -> None:

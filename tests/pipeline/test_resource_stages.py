@@ -133,7 +133,7 @@ def test_the_licence_in_a_models_card(tmp_path: Path) -> None:
     ("compute_type", "versions"),
     [("auto", [2, 2, 1, 1]), ("int8", [[2, "int8"], [2, "int8"], 1, 1])],
 )
-def test_number_types_count_for_sentence_models_alone(
+def test_the_number_type_counts_for_sentence_models_alone(
     compute_type: str, versions: list[Any]
 ) -> None:
     config: Any = SimpleNamespace(score=SimpleNamespace(compute_type=compute_type))
@@ -141,9 +141,7 @@ def test_number_types_count_for_sentence_models_alone(
     assert [score._version(config, name) for name in names] == versions
 
 
-def test_the_key_of_a_model_has_its_checkpoint_and_tokeniser(
-    tmp_path: Path,
-) -> None:
+def test_the_key_of_a_model_has_its_checkpoint_and_tokeniser(tmp_path: Path) -> None:
     folder, tokenizer = tmp_path / "model", tmp_path / "own.model"
     folder.mkdir()
     for name in ("model1.pt", "model2.pt"):

@@ -118,7 +118,7 @@ def test_a_run_beside_another_keeps_its_translations(
     assert translated(tmp_path) == record["rows_in"]
 
 
-def test_other_input_replaces_no_corpus(
+def test_wholly_other_input_does_not_replace_a_corpus(
     a_run: Path, write_config: WriteConfig, runs: Runs, capsys: Capsys
 ) -> None:
     before = parts(a_run)

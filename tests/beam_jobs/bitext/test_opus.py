@@ -222,7 +222,7 @@ def test_a_server_without_ranges_sends_the_file_again(server: Server) -> None:
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_a_size_that_never_comes_keeps_what_came(
+def test_a_size_that_never_comes_is_an_error_and_keeps_what_came(
     server: Server, tmp_path: Path, ranges: bool
 ) -> None:
     server.ranges, server.cuts = ranges, [40_000, *[40_000 * (not ranges)] * 20]

@@ -50,7 +50,7 @@ def work(tmp_path: Path) -> list[Unit]:
     return write(tmp_path, 3)
 
 
-def test_receipts_come_in_order_with_counters(
+def test_receipts_come_in_the_order_of_the_units_with_the_counters(
     tmp_path: Path, work: list[Unit], capfd: Capsys
 ) -> None:
     result = copy(work, f"{tmp_path}/out")

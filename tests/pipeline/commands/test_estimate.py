@@ -308,7 +308,7 @@ def test_nothing_is_trained(
     assert said or len(err.splitlines()) == 1
 
 
-def test_text_and_kept_columns(
+def test_plain_text_and_kept_columns(
     write_config: WriteConfig, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     lines = [f"Sentence {number}.\n" for number in range(9)]
