@@ -62,7 +62,6 @@ def test_mistakes_are_one_line_that_names_the_key(tmp_path: Path, more: str, mes
         ("score.scorers=[trigram_overlap, trigram_overlap]", "score.scorers: names a scorer twice"),
         ("score.columns={trigram_overlap: a}", "score.columns.trigram_overlap: trigram_overlap is"),
         ("score.scorers=[paragram_similarity]", "score.paragram: paragram_similarity needs"),
-        ("score.scorers=[unmatched_words]", "score.paragram: unmatched_words needs"),
         ("loop.rounds=2", "select.labelled: is missing; with loop.rounds"),
         ("input.format=text", "nmt.forward_model: is missing; input.format text needs nmt.f"),
         ("score.scorers=[encoder_similarity]", "'encoder_similarity' is unknown; choose from"),
