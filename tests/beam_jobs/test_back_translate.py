@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -132,9 +132,7 @@ def tables(result: Result) -> list[list[pa.Table]]:
     ]
 
 
-def test_rows_are_those_of_the_translator(
-    tmp_path: Path, shards: list[list[str]], nmt_model: Path
-) -> None:
+def test_rows_are_the_translators(tmp_path: Path, shards: list[list[str]], nmt_model: Path) -> None:
     result = run(ingested(tmp_path, *shards), tmp_path / "out", nmt_model)
     translator = Translator(nmt_model, FAST, threads=1)
     for number, (receipt, sources) in enumerate(zip(result.receipts, shards, strict=True)):
@@ -172,25 +170,11 @@ class Slow(Reversing):
         return made
 
 
-def test_shards_that_are_translated_at_once_give_the_rows_of_one_after_another(
-    tmp_path: Path, reversing: type[Reversing], monkeypatch: Patch
-) -> None:
-    shards = [[f"{'x' * (n % 3 == 0)}a{n} {i}" for i in range(n % 5)] for n in range(40)]
-    work = ingested(tmp_path, *shards)
-    alone = run(work, tmp_path / "alone")
-    monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Slow)
-    Slow.rows.clear()
-    at_once = run(work, tmp_path / "out")
-    assert tables(at_once) == tables(alone)
-    assert at_once.metrics == alone.metrics
-    assert 4 < max(Slow.rows) <= 9
-
-
-@pytest.mark.parametrize(("gpus", "streams"), [(2, 9), (3, 1), (8, 20)])
+@pytest.mark.parametrize(("gpus", "streams"), [(1, 9), (2, 9), (3, 1), (8, 20)])
 def test_gpus_that_answer_in_any_order_give_the_rows_of_one(
     tmp_path: Path, reversing: type[Reversing], monkeypatch: Patch, gpus: int, streams: int
 ) -> None:
-    """Threads stand for the processes; repeated shards of 0 to 6 rows, some rows rejected."""
+    """Threads stand for processes; one has no process. Shards of 0 to 6 rows, some rejected."""
     shards = [[f"{'x' * (n % 3 == 0)}a{n} {i}" for i in range(n % 7)] for n in range(60)]
     work = ingested(tmp_path, *shards)
     alone = run(work, tmp_path / "alone")
@@ -210,11 +194,12 @@ def test_gpus_that_answer_in_any_order_give_the_rows_of_one(
     monkeypatch.setattr(Slow, "under_way", streams)
     Slow.rows.clear()
     at_once = run(work, tmp_path / "out")
-    assert serving == [*range(gpus)]
+    assert serving == ([*range(gpus)] if gpus > 1 else [])
     assert {of.numbers.get("gpus") for of in at_once.receipts} == {gpus if gpus > 1 else None}
     assert tables(at_once) == tables(alone)
     assert at_once.metrics == alone.metrics
-    assert 6 < max(Slow.rows) <= gpus * max(2 * streams, 6)
+    most = gpus * max(2 * streams, 6) if gpus > 1 else 2 * 6  # of one, two shards at least
+    assert 6 < max(Slow.rows) <= most
 
 
 def test_a_shard_at_which_a_worker_died_is_translated_alone(
@@ -289,9 +274,7 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 1  # the shard before
 
 
-def test_a_worker_without_the_gpu_that_was_asked_for(
-    tmp_path: Path, nmt_model: Path, monkeypatch: Patch
-) -> None:
+def test_a_worker_lacks_a_wanted_gpu(tmp_path: Path, nmt_model: Path, monkeypatch: Patch) -> None:
     """It would be slow, and nobody would know why."""
     monkeypatch.setattr(gpu, "devices", list)
     work, accelerator = ingested(tmp_path, ["pes"]), "type:nvidia-l4;count:1"
@@ -384,22 +367,3 @@ def test_distinct_sources_give_the_rows_of_all(tmp_path: Path, reversing: type[R
         assert saved.tokens == sum(
             len(text.split()) for text in (Counter(of) - Counter(set(of))).elements()
         )
-
-
-def test_workers_make_the_same_rows(tmp_path: Path, nmt_model: Path) -> None:
-    """Scores of distinct sources may differ in the last bits: batches are other ones."""
-    draw, texts = random.Random(1), [czech for czech, _ in new_pairs(8)]
-    work = ingested(tmp_path, *(draw.choices(texts, k=12) for _ in range(6)))
-
-    def made(folder: str, **how: Any) -> list[list[pa.Table]]:
-        return tables(run(work, tmp_path / folder, nmt_model, NmtOptions(beam=2), **how))
-
-    def rows(of: list[list[pa.Table]]) -> Iterator[dict[str, Any]]:
-        return (row for shard in of for row in shard[0].to_pylist())
-
-    one = made("one", distinct=True)
-    assert made("two", distinct=True, workers=2) == one
-    for row, other in zip(rows(one), rows(made("plain")), strict=True):
-        score = pytest.approx(other.pop("translation_score"), abs=1e-5)
-        assert row.pop("translation_score") == score
-        assert row == other

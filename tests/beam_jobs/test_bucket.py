@@ -11,7 +11,7 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine import shards as shard_files
 from paraloom.beam_jobs.engine.launch import Result
 from paraloom.beam_jobs.engine.shards import Shard, read_shard, units
-from paraloom.beam_jobs.transforms.shares import Deciles, decile_ranks
+from paraloom.beam_jobs.transforms.shares import Deciles
 from tests.run_helpers import Patch
 from tests.shards import ONE, cut, deciles_by_a_sort, filled, rows_of, shards_of
 
@@ -30,13 +30,6 @@ def run(shards: list[Shard], out: Path) -> Result:
 
 def rows(result: Result) -> dict[str, int]:
     return {row["id"]: row["translation_score_decile"] for row in rows_of(result)}
-
-
-def test_where_deciles_begin() -> None:
-    assert decile_ranks(25) == [2, 5, 7, 10, 12, 15, 17, 20, 22]
-    for rows in range(35):
-        found = np.searchsorted(decile_ranks(rows), np.arange(rows), side="right")
-        assert sorted(deciles_by_a_sort([""] * rows, [0.0] * rows)) == found.tolist()
 
 
 @pytest.mark.parametrize("n", [0, 3, 137])

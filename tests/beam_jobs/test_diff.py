@@ -135,16 +135,6 @@ def test_the_largest_difference(tmp_path: Path, other: list[float | None], large
     assert found == pytest.approx(largest, rel=0.1)
 
 
-def test_of_words_rows_and_whole_numbers_there_is_no_largest_difference(tmp_path: Path) -> None:
-    numbered = [table(rows_of(3)).append_column("n", pa.array([1, 2, n])) for n in (3, 4)]
-    numbered[1] = numbered[1].set_column(1, "text", pa.array(["x", "y", "x"]))
-    sides = [write(tmp_path / name, [of]) for name, of in zip("ab", numbered, strict=True)]
-    sides[1] += write(tmp_path / "c", [numbered[1].slice(0, 1).set_column(0, "id", [["z"]])])
-    found = diff_shards(*sides)
-    largest = {name: of.largest for name, of in found.items()}
-    assert largest == dict.fromkeys(("text", "n", ROW), math.inf)
-
-
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_damaged_part_is_an_error_even_where_receipts_agree(tmp_path: Path, side: int) -> None:
     sides = [write(tmp_path / name, [table(rows_of(4))]) for name in "ab"]

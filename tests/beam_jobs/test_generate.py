@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -19,8 +18,8 @@ from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
 from tests.chat_server import chat_server, reworded
-from tests.run_helpers import needs
-from tests.shards import ONE, filled
+from tests.run_helpers import Patch, needs
+from tests.shards import ONE
 
 pytestmark = needs("openai")
 ROWS = 30
@@ -33,12 +32,6 @@ PAIRS = pa.table(
     },
     pa.schema([("domain", pa.string()), *schema.INGEST]),
 )
-
-
-def translated(rows: list[int]) -> pa.Table:
-    form = pa.schema([PAIRS.field("domain"), *schema.BACK_TRANSLATE])
-    made = {"translation": "A translation.", "translation_subwords": 4}
-    return filled([{**row, **made} for row in PAIRS.take(rows).to_pylist()], form)
 
 
 def chat(name: str, address: str, **options: Any) -> ChatGenerator:
@@ -95,35 +88,6 @@ def test_rejected_candidates_have_reasons_and_the_others_stay(tmp_path: Path) ->
     assert rejected.column_names == [*PAIRS.column_names, "candidate", "generator", "reason"]
 
 
-class _Translator:
-    """Scores by length; texts with the number 3 cannot be scored."""
-
-    def open(self, threads: int, accelerator: str | None = None) -> "_Translator":
-        return self
-
-    def score(self, sources: list[str], texts: list[str]) -> Any:
-        assert all(source.startswith("Pes") for source in sources)
-        return np.array([np.nan if " 3 " in t else -len(t) for t in texts], np.float32)
-
-    def subwords_of(self, texts: list[str]) -> Any:
-        return np.array([len(text.split()) for text in texts], np.int16)
-
-
-def test_the_translation_model_scores_all_and_its_own_come_first(tmp_path: Path) -> None:
-    rows = [0, 1, 2, *range(4, ROWS)]  # it translated all but one
-    of_nmt = write_shard(str(tmp_path / "nmt" / "part-0.parquet"), translated(rows))
-    with chat_server() as (_, url):
-        work = replace(job(chat("a", url, prompt="translate"), nmt="mt"), model=_Translator())  # type: ignore[arg-type]
-        table, receipt = run(tmp_path, work, unit(tmp_path, work, translated=of_nmt))
-    assert receipt.rejected == {"a: the translation model cannot score it": 1}
-    assert table["id"].to_pylist() == [f"pair-{i}" for i in rows for _ in range(2)]
-    assert table["candidate"].to_pylist() == [0, 1] * len(rows)
-    assert table["generator"].to_pylist() == ["mt", "a"] * len(rows)
-    text = table["translation"][1].as_py()
-    assert table["translation_score"].to_pylist()[:2] == [-0.5, -len(text)]
-    assert table["translation_subwords"].to_pylist()[:2] == [4, len(text.split())]
-
-
 def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
     with chat_server() as (server, url):
         work = job(chat("a", url))
@@ -159,9 +123,7 @@ def test_prompts_are_asked_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_a_broken_server_ends_the_job_before_the_shard_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int
-) -> None:
+def test_a_broken_server_ends_the_job_at_once(tmp_path: Path, monkeypatch: Patch, n: int) -> None:
     monkeypatch.setattr("paraloom.beam_jobs.engine.rejections.ENOUGH_ROWS", 10)
     with chat_server() as (server, url):
         work = job(chat("a", url, model="refuses", concurrency=2, n=n), share=0.5)

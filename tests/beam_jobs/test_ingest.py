@@ -7,7 +7,6 @@ import json
 import lzma
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -31,7 +30,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages
 from tests.beam_jobs.bitext.test_bitext import made_id
 from tests.growth import WRITERS, Files, Pair, Write, change, write_files
-from tests.run_helpers import calls_of
+from tests.run_helpers import Patch, calls_of
 from tests.shards import ONE, shards_of
 
 
@@ -134,18 +133,6 @@ def test_a_row_is_rejected_for_its_first_reason(tmp_path: Path, tsv: Callable[..
     }
 
 
-def test_what_the_user_leaves_out_does_not_count_as_rejected(
-    tmp_path: Path, tsv: Callable[..., str]
-) -> None:
-    where = (Predicate.parse("reference_tokens >= 2"),)
-    reading = Reading(shard_rows=9, max_characters=50, where=where, unique_pairs=True)
-    lines = ["a\tx y", "a\tx y", "a\tx"]
-    for name, more in (("good", []), ("bad", ["\tx y"])):
-        bitexts = find_bitext("tsv", [tsv(name, *lines, *more)])
-        with pytest.raises(UserError, match="1 of 4 rows") if more else nullcontext():
-            ingest.run(bitexts, str(tmp_path / "out"), name, reading, ONE, max_rejected=0.2)
-
-
 def test_rows_of_a_file_that_changed_are_not_written(tmp_path: Path) -> None:
     path, other = tmp_path / "a", tmp_path / "b"
     text = b"1\tpes\tdog\n" * 9
@@ -166,7 +153,7 @@ def zstd(text: bytes) -> bytes:
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, zstd])
 def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: Callable[[bytes], bytes]
+    tmp_path: Path, monkeypatch: Patch, compress: Callable[[bytes], bytes]
 ) -> None:
     """Ids repeat, rows are invalid, and pairs repeat within ranges and over their ends. Ranges of a
     compressed file are copied while it is indexed, whatever they look like."""
@@ -203,7 +190,7 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
 
 
 def test_a_file_of_empty_lines_ends_the_run_in_ranges_too(
-    tmp_path: Path, tsv: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tsv: Callable[..., str], monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(ingest, "_SHARDS_PER_UNIT", 1)
     with pytest.raises(UserError, match=r"a.gz: no rows"):

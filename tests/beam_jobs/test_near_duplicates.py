@@ -22,6 +22,7 @@ from paraloom.beam_jobs.transforms import duplicates
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.criteria import Criteria, preview
 from paraloom.beam_jobs.transforms.equal_texts import normalised
+from tests.run_helpers import Patch
 from tests.shards import ONE, cut, filled, rows_of
 
 WORDS = ["dog", "barks", "the old man", "plays guitar", "near", "štěká", "犬", "が", "😀", "ñ"]
@@ -82,7 +83,7 @@ def test_candidates_of_a_key_that_all_rows_have_are_few() -> None:
     assert len(later) < 20_000 and (later > earlier).all() and set(later) == set(range(1, 10_000))
 
 
-def test_every_near_copy_in_memory_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_near_copy_in_memory_is_one(monkeypatch: Patch) -> None:
     random = Random(3)
     first = [sentence(random) for _ in range(120)]
     second = [sentence(random) for _ in range(120)]
@@ -128,9 +129,7 @@ def check_named(rejected: list[dict[str, Any]], texts: dict[str, tuple[str, str]
     return named
 
 
-def test_ingest_rejects_near_copies_however_the_work_is_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ingest_rejects_near_copies_however_it_is_cut(tmp_path: Path, monkeypatch: Patch) -> None:
     pairs = pairs_with_copies(Random(4), 240)
     ids = [f"row, id {n}" for n in range(240)]  # as awkward as the reason allows
     lines = [f"{id}\t{one}\t{other}\n" for id, (one, other) in zip(ids, pairs, strict=True)]

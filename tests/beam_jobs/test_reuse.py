@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -20,22 +19,16 @@ from paraloom.beam_jobs.engine.shards import (
     Receipt,
     Unit,
     read_receipt,
-    read_shard,
     receipts,
     units,
-    write_receipt,
-    write_shard,
 )
 from paraloom.beam_jobs.transforms import duplicates
-from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.beam_jobs.transforms.translations import PIVOT
-from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import SCHEMA
 from tests.beam_jobs.test_back_translate import FAST, N_BEST, Reversing, run, tables
 from tests.beam_jobs.test_back_translate import reversing as reversing  # a fixture
 from tests.run_helpers import Capsys, Patch
-from tests.shards import shards_of
-from tests.small_model import new_pairs
+from tests.shards import cut as shards_of_rows
 
 Rows = Sequence[tuple[str, str]]  # ids and sources
 OPTIONS = {1: FAST, 3: N_BEST}
@@ -52,10 +45,7 @@ def cut(folder: Path | str, rows: Rows, size: int = 4, candidates: int = 1) -> l
         },
         schema=schema.INGEST,
     )
-    shards = [
-        write_shard(f"{folder}/ingest-{size}/part-00000-{n:05d}.parquet", table.slice(start, size))
-        for n, start in enumerate(range(0, max(len(rows), 1), size))
-    ]
+    shards = shards_of_rows(f"{folder}/ingest-{size}", table, size)
     return units(shards, "key", candidates=candidates)
 
 
@@ -137,37 +127,6 @@ def test_random_corpora_have_the_rows_of_a_fresh_run(
     assert tables(result) == tables(made(work, tmp_path / "fresh", **how))
 
 
-def hashed(texts: list[str]) -> pa.Table:
-    """The rows of unit 7."""
-    hashes, rows = row_hash(pa.array(texts, pa.string())), np.arange(len(texts))
-    return pa.table({"hash": reuse.binary(hashes), "row": rows, "unit": np.full(len(texts), 7)})
-
-
-@pytest.mark.parametrize("candidates", [1, 3])
-def test_matched_rows_are_those_of_a_dictionary(candidates: int) -> None:
-    draw = random.Random(candidates)
-    for _ in range(50):
-        known = [str(draw.randrange(40)) for _ in range(draw.randrange(1, 60))]
-        wanted = [str(draw.randrange(40)) for _ in range(draw.randrange(60))]
-        first: dict[str, int] = {}
-        for place, text in enumerate(known):
-            first.setdefault(text, place)
-        rows = np.repeat(np.arange(len(known)), candidates)
-        given = hashed(known).select(["hash"]).take(pa.array(rows))
-        texts = pa.array(np.arange(len(given)).astype(str))
-        others = pa.nulls(len(given))
-        for name in SCHEMA.names:
-            given = given.append_column(name, texts if name == "translation" else others)
-        found = reuse.matched(hashed(wanted), given, candidates)
-        assert found.to_pylist() == [
-            dict.fromkeys(SCHEMA.names)
-            | {"translation": str(first[text] * candidates + k), "unit": 7, "row": row}
-            for row, text in enumerate(wanted)
-            if text in first
-            for k in range(candidates)
-        ]
-
-
 def test_another_key_keeps_nothing(tmp_path: Path, reversing: type[Reversing]) -> None:
     """Translations that belong to none, as drawn ones, and those of another model."""
     rows = [("id-new", "new"), *CORPUS]
@@ -208,9 +167,7 @@ def test_killed_jobs_lose_no_translation(
     assert files(out) == {path for of in result.receipts for path in of.paths}
 
 
-def test_a_job_that_resumes_makes_the_batches_of_one_that_was_not_killed(
-    tmp_path: Path, reversing: type[Reversing]
-) -> None:
+def test_a_resumed_job_makes_the_same_batches(tmp_path: Path, reversing: type[Reversing]) -> None:
     """Its own finished shards give no translations, though they have the same sources."""
     work, out = cut(tmp_path, [(f"id-{n}", "a") for n in range(8)]), tmp_path / "out"
     made(work, out)
@@ -309,11 +266,7 @@ def test_the_sources_of_plain_text_are_kept(tmp_path: Path, reversing: type[Reve
         table = pa.table(
             {"id": [f"id-{n}" for n in range(len(rows))], "reference": rows}, schema=schema.TEXT
         )
-        shards = [
-            write_shard(f"{tmp_path}/text/part-{start:05d}.parquet", table.slice(start, 3))
-            for start in range(0, len(rows), 3)
-        ]
-        return units(shards, "key")
+        return units(shards_of_rows(f"{tmp_path}/text", table, 3), "key")
 
     made(plain(["a", "b", "xc", "d"]), tmp_path / "out", direction=PIVOT)
     work = plain(["new", "a", "b", "xc", "d"])
@@ -352,29 +305,3 @@ def test_in_an_object_store(
         assert seen == Counter(new)
         assert tables(result) == fresh
         assert storage.names(f"{where}/_earlier") == storage.names(f"{where}/_hashes") == []
-
-
-def test_a_receipt_of_an_earlier_version_has_no_key(
-    tmp_path: Path, reversing: type[Reversing]
-) -> None:
-    out = tmp_path / "out"
-    for receipt in made(cut(tmp_path, CORPUS), out).receipts:
-        numbers = {n: of for n, of in receipt.numbers.items() if n != "made_by"}
-        write_receipt(str(out), receipt.model_copy(update={"numbers": numbers}))
-    _, seen = again(cut(tmp_path, CORPUS[::-1]), out, reversing)
-    assert sum(seen.values()) == 10
-
-
-def test_scores_of_a_model_differ_in_the_last_bits_only(tmp_path: Path, nmt_model: Path) -> None:
-    """Batches are other ones."""
-    rows = [(f"id-{n}", czech) for n, (czech, _) in enumerate(new_pairs(30))]
-    options = NmtOptions(beam=2)
-    run(cut(tmp_path, rows[5:], 8), tmp_path / "out", nmt_model, options, key="k")
-    work = cut(tmp_path, rows, 8)
-    kept = run(work, tmp_path / "out", nmt_model, options, key="k")
-    fresh = run(work, tmp_path / "fresh", nmt_model, options, key="k")
-    assert kept.metrics["sentences"] == 5
-    one, other = (pa.concat_tables(map(read_shard, shards_of(of))) for of in (kept, fresh))
-    score = "translation_score"
-    assert np.allclose(one[score].to_numpy(), other[score].to_numpy(), atol=1e-5)
-    assert one.drop_columns([score]) == other.drop_columns([score])

@@ -69,22 +69,6 @@ def test_the_job_gives_what_the_function_gives(tmp_path: Path) -> None:
     assert [r.rejected for r in receipts(out)] == [{}, {}, {"translation_score is not finite": 2}]
 
 
-def test_the_job_asks_a_scorer_only_for_what_the_units_lack(tmp_path: Path) -> None:
-    """Columns of the user's go along."""
-    given = table().append_column("extra", pa.array([1, 2, 3]))
-    once, _ = score_table(given, PairScorer(["trigram_overlap"]), SCORERS)
-    assert once.column_names[: len(given.column_names)] == given.column_names
-    shard = write_shard(str(tmp_path / "in" / "part-0.parquet"), once)
-    names = (*SCORERS, "length_ratio")
-    score.run(units([shard], "k"), str(tmp_path / "out"), Scoring(names), ONE)
-    found = pq.read_table(part_file(tmp_path / "out", "part-0"))
-    assert found.drop_columns("extra").schema == schema.scored(names)
-    assert found.select(once.column_names).equals(once)
-    assert found["length_ratio"].to_pylist() == pytest.approx([6 / 7, 4 / 5, 1])
-    at_once, _ = score_table(given, PairScorer(names[1:]), names)
-    assert part_file(tmp_path / "out", "part-0").read_bytes() == encode(at_once)
-
-
 REASONS = """
 import numpy as np
 from paraloom.models.scorers import Outcome, Scorer
@@ -140,9 +124,7 @@ def checked(folder: Path, words: list[str], bad: str, keys: dict[str, str] | Non
     return score.run(units([shard], bad), f"{folder}/out", scoring, ONE, keys=keys)
 
 
-def test_rows_scored_before_keep_their_columns_and_all_rows_their_order(
-    tmp_path: Path, monkeypatch: Patch
-) -> None:
+def test_scored_rows_keep_columns_and_all_their_order(tmp_path: Path, monkeypatch: Patch) -> None:
     words = ["cat", "dog", "dog", "ox", "hen", "bee"]
     keys = dict.fromkeys(("reference_tokens", "translation_tokens", "trigram_overlap"), "as before")
 
@@ -226,9 +208,7 @@ def test_other_scorers_score_a_shard_while_a_model_scores_the_one_before(tmp_pat
 
 
 @pytest.mark.parametrize("int8", [False, True])
-def test_progress_moves_with_the_batches_of_a_model(
-    tmp_path: Path, monkeypatch: Patch, int8: bool
-) -> None:
+def test_progress_moves_with_model_batches(tmp_path: Path, monkeypatch: Patch, int8: bool) -> None:
     monkeypatch.setattr(sentence_similarity, "_BATCH", {"cpu": 2})
     told: list[float] = []
     monkeypatch.setattr(UnitDoFn, "tell", lambda self, unit, rows: told.append(rows))

@@ -65,7 +65,6 @@ def test_mistakes_are_one_line_that_names_the_key(tmp_path: Path, more: str, mes
             "score.columns.trigram_overlap: trigram_overlap already",
         ),
         ("score.scorers=[paragram_similarity]", "score.paragram: paragram_similarity needs"),
-        ("score.scorers=[unmatched_words]", "score.paragram: unmatched_words needs"),
         ("loop.rounds=2", "select.labelled: is missing; with loop.rounds"),
         ("input.format=text", "nmt.forward_model: is missing; input.format text needs nmt.f"),
         ("score.scorers=[encoder_similarity]", "'encoder_similarity' is unknown; choose from"),
@@ -164,21 +163,6 @@ def test_the_configurations_that_come_along_are_sound(path: Path, monkeypatch: P
     for name in re.findall(r"\$\{(\w+)\}", path.read_text()):
         monkeypatch.setenv(name, languages.get(name, "/data"))
     assert read_config(path).run == f"runs/{path.stem.replace('trained', 'cs-en')}"
-
-
-def test_the_configuration_of_paranmt_is_the_recipe_of_the_paper(monkeypatch: Patch) -> None:
-    monkeypatch.setenv("PARALOOM_DATA", "/data")
-    config = read_config(CONFIGS / "paranmt.yaml")
-    select, training = config.select, config.embeddings
-    assert (select.size, select.max_tokens, config.nmt.beam) == (5_000_000, 30, 12)
-    assert str(select.labelled).endswith("sts/2017")
-    auto = select.auto
-    assert (auto.model, auto.pairs, auto.seeds) == ("lstm-avg", 1_000_000, 1)
-    assert auto.score == "paragram_similarity"
-    assert (training.scramble, training.mega_batch, training.epochs) == (0.3, 40, 5)
-    assert (training.batch_size, training.margin, training.learning_rate) == (100, 0.4, 0.001)
-    assert training.negatives == "both"
-    assert "paragram-sl999" in str(training.initial_vectors)
 
 
 def test_declared_files_by_key(tmp_path: Path) -> None:

@@ -110,8 +110,12 @@ def test_every_pair_has_the_candidates_of_all(finished: Finished, nmt_model: Pat
         assert {**by_key[row["id"], 0], **row} == by_key[row["id"], 0]
     some = [row for row in by_key.values() if row["generator"] == "a"][:20]
     scorer = Translator(nmt_model, NmtOptions(beam=2), threads=1)
-    scores = scorer.score([r["source"] for r in some], [r["translation"] for r in some])
+    texts = [row["translation"] for row in some]
+    scores = scorer.score([row["source"] for row in some], texts)
     assert np.allclose([row["translation_score"] for row in some], scores, atol=1e-4)
+    assert [row["translation_subwords"] for row in some] == scorer.subwords_of(texts).tolist()
+    reasons = Counter(table(finished.folder, "generate/_rejected")["reason"].to_pylist())
+    assert reasons["a: the translation model cannot score it"] == 2
 
 
 def test_manifest_report_and_card_tell_of_each_generator(finished: Finished) -> None:

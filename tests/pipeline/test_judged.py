@@ -91,9 +91,7 @@ def test_judgments_may_not_suffice(a_run: Path, write_config: WriteConfig, capsy
     assert said in line
 
 
-def test_the_report_has_precisions_with_any_selection_and_is_written_when_they_come(
-    a_run: Path, runs: Runs
-) -> None:
+def test_the_report_has_precisions_and_is_written_when_they_come(a_run: Path, runs: Runs) -> None:
     assert again("select", a_run) == 0
     before = report(a_run)
     assert "Precision of the corpus" not in before

@@ -16,7 +16,6 @@ from paraloom.beam_jobs.bitext import Bitext, RowBlock, find_bitext, read_bitext
 from paraloom.models.errors import UserError, missing_extra
 from paraloom.models.nmt.families.base import Languages
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.commands.corpus import small_run
 from paraloom.pipeline.config import languages, read_config
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.languages import check_model, check_texts
@@ -26,7 +25,7 @@ from paraloom.pipeline.run.notices import of_configuration
 from paraloom.pipeline.run.records import TrainingRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import stages
-from paraloom.pipeline.stages import ingest, nmt
+from paraloom.pipeline.stages import nmt
 from tests.run_helpers import Capsys, Patch, Runs, WriteConfig, again, ran, refusal
 from tests.sample import sample_rows
 
@@ -94,25 +93,16 @@ LONG = [
 ][:60]
 
 
-def check_first_rows(**given: Any) -> None:
-    options = InputOptions(**given)
-    check_texts(options, find_bitext(options.format, options.paths, options.layout))
-
-
-def checked(folder: Path, capsys: Capsys, rows: Sequence[tuple[str, ...]], **more: Any) -> str:
-    """What is said of a file, "STOP: " before it if that ends the command."""
-    (folder / "in.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
-    given = {"format": "tsv", "paths": [str(folder / "in.tsv")], **more}
-    try:
-        check_first_rows(**given)
-    except UserError as error:
-        return f"STOP: {error}"
-    return capsys.readouterr().err
-
-
 def test_first_rows_in_other_languages(tmp_path: Path, capsys: Capsys) -> None:
     def said(rows: Sequence[tuple[str, ...]], **more: Any) -> str:
-        return checked(tmp_path, capsys, rows, **more)
+        """What is said of a file, "STOP: " before it if that ends the command."""
+        (tmp_path / "in.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
+        options = InputOptions(**{"format": "tsv", "paths": [str(tmp_path / "in.tsv")], **more})
+        try:
+            check_texts(options, find_bitext(options.format, options.paths, options.layout))
+        except UserError as error:
+            return f"STOP: {error}"
+        return capsys.readouterr().err
 
     swapped = [(b, a) for a, b in LONG]
     assert said(LONG) == said(swapped, source_language="en", target_language="cs") == ""
@@ -143,21 +133,6 @@ def test_first_rows_in_other_languages(tmp_path: Path, capsys: Capsys) -> None:
     assert said(text, format="text") == ""
     assert said(text, format="text", target_language="fr").startswith("STOP: input.target_lang")
     assert said([("12:30", "1"), ("", "2")]) == "", "ingest says what is wrong"
-
-
-def test_columns_with_names_and_two_files(tmp_path: Path, capsys: Capsys) -> None:
-    rows = [{"cs": a, "en": b} for a, b in LONG]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    given: dict[str, Any] = {"format": "parquet", "paths": [str(tmp_path / "a.parquet")]}
-    check_first_rows(**given, columns={"source": "cs", "reference": "en"})
-    with pytest.raises(UserError, match="the first sources are English"):
-        check_first_rows(**given, columns={"source": "en", "reference": "cs"})
-    for side in ("cs", "en"):
-        (tmp_path / side).write_text("".join(f"{row[side]}\n" for row in rows), "utf-8")
-    paths: Any = {"source": str(tmp_path / "en"), "reference": str(tmp_path / "cs")}
-    with pytest.raises(UserError, match=r"the first sources are English.*swap the sides"):
-        check_first_rows(format="moses", paths=paths)
-    assert not capsys.readouterr().err
 
 
 def test_texts_are_looked_at_when_they_are_about_to_be_read(
@@ -266,17 +241,3 @@ def test_without_fairseq_the_training_names_the_extra(
     with pytest.raises(ModuleNotFoundError) as error:
         nmt.make(run, "key")
     assert "paraloom[fairseq]" in str(missing_extra(str(error.value)))
-
-
-def test_the_first_rows_are_checked_once_by_the_commands_that_draw_a_sample(
-    tmp_path: Path, write_config: WriteConfig, monkeypatch: Patch
-) -> None:
-    seen: list[str] = []
-    for module in (ingest, small_run):
-        monkeypatch.setattr(module, "check_texts", lambda *given, n=module.__name__: seen.append(n))
-    run = Run(read_config(write_config(tmp_path)))
-    small_run.read_beginnings(run.config, "preview")
-    ingest.check_replaces(Run(run.config, base=run), "key")
-    assert seen == [small_run.__name__]
-    ingest.check_replaces(run, "key")
-    assert seen[1:] == [ingest.__name__]

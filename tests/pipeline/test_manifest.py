@@ -21,7 +21,6 @@ from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD, digest
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.commands.run.compare import compare
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.run import make as run_module
@@ -37,7 +36,7 @@ from paraloom.pipeline.run.records import (
 )
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record, shards_are_valid
-from paraloom.pipeline.stages import PAIR_STAGES, TARGETS, folder_of
+from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 from tests.run_helpers import (
     ONE,
     Capsys,
@@ -75,19 +74,15 @@ def test_records_have_the_type_of_their_stage() -> None:
         "sample": {"key": "a", "digest": "b", "counts": {"pairs": 9}},
         "nmt": {"training": {"bleu": 31.5, "seed": 1}, "seconds": 2.5, "digest": "c"},
         "bucket": {"deciles": {"s": {"rows": [3], "lowest": [None], "highest": [0.5]}}},
-        "rounds/2/score": {"rows_in": 3, "rejected": {"s is not finite": 1}},
     }
     record = record_of({"stages": stages})
     nmt, bucket = record.stages["nmt"], record.find(BucketRecord)
     assert record.bleu == 31.5 and nmt.seconds == 2.5
     assert bucket is not None and bucket.deciles["s"].lowest == [None]
-    score = record.find(PairsRecord, "rounds/2/score")
-    assert score is not None and score.rejected == {"s is not finite": 1}
     assert record.find(PairsRecord, "score") is None
     assert type(record.stages["sample"]) is StageRecord
-    written = record.roll_up()["stages"]  # fields that are not known stay, none is added
-    assert written["sample"] == stages["sample"]
-    assert written["rounds/2/score"] == stages["rounds/2/score"]
+    # Fields that are not known stay, none is added.
+    assert record.roll_up()["stages"]["sample"] == stages["sample"]
 
 
 def test_the_manifest_is_made_again_from_the_records_of_stages(a_run: Path, runs: Runs) -> None:
@@ -105,9 +100,7 @@ def test_the_manifest_is_made_again_from_the_records_of_stages(a_run: Path, runs
 
 
 @pytest.mark.parametrize("harm", ["", "{", "[]", '{"key": "another"}', None])
-def test_only_its_record_says_a_stage_is_finished(
-    a_run: Path, runs: Runs, harm: str | None
-) -> None:
+def test_only_a_record_says_a_stage_is_finished(a_run: Path, runs: Runs, harm: str | None) -> None:
     """A stage without one, or with another key in it, is made again; the manifest says nothing."""
     path = a_run / "run/score" / STAGE_RECORD
     path.unlink() if harm is None else path.write_text(harm)
@@ -331,15 +324,6 @@ def test_a_process_that_is_killed_as_it_begins(
     assert states == ["finished", "finished", "waiting", "waiting", "waiting"]
     assert again("select", a_run) == 0
     assert [each.state for each in status(folder)] == ["finished"] * 5
-
-
-def test_a_round_that_is_not_configured_is_not_compared(a_run: Path, finished_run: Path) -> None:
-    with changed_manifest(a_run) as values:
-        values["stages"]["rounds/3/select"] = values["stages"]["select"]
-    found = compare(str(a_run / "run"), str(finished_run / "run"))
-    assert all(stage.same for stage in found)
-    names = {stage.name.removesuffix(", rejected") for stage in found}
-    assert names == set(values["planned"]) - {*TARGETS["corpus"][1:]}
 
 
 @pytest.mark.parametrize("command", ["select", "status", "explain", "compare", "publish"])

@@ -141,9 +141,7 @@ def test_the_number_type_counts_for_sentence_models_alone(
     assert [score._version(config, name) for name in names] == versions
 
 
-def test_the_key_of_a_translation_model_has_the_checkpoint_and_the_tokeniser(
-    tmp_path: Path,
-) -> None:
+def test_the_key_of_a_model_has_its_checkpoint_and_tokeniser(tmp_path: Path) -> None:
     folder, tokenizer = tmp_path / "model", tmp_path / "own.model"
     folder.mkdir()
     for name in ("model1.pt", "model2.pt"):

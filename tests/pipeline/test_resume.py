@@ -156,13 +156,7 @@ def test_a_run_with_ids_of_file_and_row_says_so_once(a_run: Path, capsys: Capsys
 
 
 @pytest.mark.parametrize("stage", ["ingest", "back_translate", "select"])
-def test_a_deleted_file_is_made_again(
-    a_run: Path, finished_run: Path, stage: str, runs: Runs
-) -> None:
-    if stage == "select":
-        (a_run / "run" / "corpus.tsv.gz").unlink()
-        assert runs("select", a_run) == ["select"]
-        assert parts(a_run) == parts(finished_run)
+def test_a_deleted_file_is_remade(a_run: Path, finished_run: Path, stage: str, runs: Runs) -> None:
     before = stamps(a_run, stage)
     part_file(a_run / "run" / folder_of(stage), "part-00000-00003").unlink()
     assert runs("select", a_run) == [stage]
@@ -196,34 +190,25 @@ def test_a_damaged_part_file_is_made_again_and_nothing_else(
     assert runs("select", a_run) == []
 
 
-def emptied(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def zeroed(path: Path) -> None:
-    path.write_bytes(bytes(path.stat().st_size))
+EMPTIED, CUT = (lambda data: b""), (lambda data: data[:-1])
 
 
 @pytest.mark.parametrize(
     ("file", "harm"),
     [
-        *(("corpus.tsv.gz", harm) for harm in (emptied, cut, zeroed)),
-        ("corpus/part-*.parquet", cut),
-        ("ingest/part-*.parquet", emptied),
-        ("corpus/_rejected/*.parquet", cut),
-        ("corpus/_rejected/*.parquet", Path.unlink),
+        *(("corpus.tsv.gz", harm) for harm in (None, EMPTIED, CUT, lambda data: bytes(len(data)))),
+        ("corpus/part-*.parquet", CUT),
+        ("ingest/part-*.parquet", EMPTIED),
+        ("corpus/_rejected/*.parquet", CUT),
+        ("corpus/_rejected/*.parquet", None),
     ],
 )
-def test_a_file_of_another_size_is_made_again(
-    a_run: Path, finished_run: Path, file: str, harm: Callable[[Path], None], runs: Runs
+def test_a_file_that_is_gone_or_of_another_size_is_made_again(
+    a_run: Path, finished_run: Path, file: str, harm: Callable[[bytes], bytes] | None, runs: Runs
 ) -> None:
     path = next((a_run / "run").glob(file))
     whole = path.read_bytes()
-    harm(path)
+    path.write_bytes(harm(whole)) if harm else path.unlink()
     (stage,) = runs("select", a_run)
     assert stage == ("ingest" if "ingest" in file else "select")
     assert path.read_bytes() == whole

@@ -1,6 +1,5 @@
 """`loop.rounds`: what each round leaves, what is kept of them, and what runs again when."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -118,7 +117,8 @@ def files(folder: Path) -> dict[str, bytes]:
     return parts(folder) | found
 
 
-def test_every_round_has_its_folder(two_rounds: Path) -> None:
+def test_a_round_selects_by_the_encoder_before(two_rounds: Path, changes: dict[str, Any]) -> None:
+    """In a folder of its own."""
     run = two_rounds / "run"
     first_has = sorted(path.name for path in (run / "rounds/1").iterdir())
     assert first_has == ["corpus", "corpus.tsv.gz", "embeddings", "evaluate", "evaluation.json"]
@@ -132,35 +132,13 @@ def test_every_round_has_its_folder(two_rounds: Path) -> None:
     texts = (second[side].combine_chunks() for side in ("reference", "translation"))
     similarity = encoder.similarity(*texts)
     assert second["encoder_similarity"].to_numpy() == pytest.approx(similarity, abs=1e-6)
-
-
-def test_a_round_selects_by_the_encoder_before(two_rounds: Path, changes: dict[str, Any]) -> None:
-    pairs = table(two_rounds, "rounds/2/bucket")
     corpus = table(two_rounds, "rounds/2/corpus")
     assert set(corpus["encoder_similarity_decile"].to_pylist()) == set(changes["select"]["deciles"])
     assert min(corpus["translation_score"].to_pylist()) >= -1.2
-    run = Run(read_config(two_rounds / "config.yaml")).children["rounds/2"]
-    criteria = criteria_of(run)
+    criteria = criteria_of(Run(read_config(two_rounds / "config.yaml")).children["rounds/2"])
     assert isinstance(criteria, Criteria)
-    reasons, _ = decide(pairs, criteria)
-    assert corpus["id"].to_pylist() == pairs["id"].filter(reasons == "").to_pylist()
-
-
-def test_every_encoder_has_a_card(two_rounds: Path) -> None:
-    stages, run = manifest(two_rounds)["stages"], two_rounds / "run"
-    best = stages["loop"]["best"]
-    for place, number in (("", best), ("rounds/1/", 1), ("rounds/2/", 2)):
-        text = (run / place / "embeddings/README.md").read_text()
-        assert text.split("---\n")[2].startswith(f"\n# run{'-round-' * bool(place)}{place[7:8]}: ")
-        pairs = stages[f"rounds/{number}/select"]["rows_out"]
-        assert f"({pairs:,} pairs)" in text
-        by = "encoder_similarity" if number == 2 else "trigram_overlap"
-        assert f"deciles 2–6 of `{by}`" in text
-        results = json.loads((run / f"rounds/{number}/evaluation.json").read_text())["groups"]
-        images = results["STS 2015"]["data_sets"]["images"]["models"]["word-avg"]
-        assert f"value: {round(images['pearson'] / 100, 6)}\n" in text
-        # The others chose the round.
-        assert "choose its epoch or its pairs: STS 2012 OnWN, STS 2014 images.\n" in text
+    reasons, _ = decide(second, criteria)
+    assert corpus["id"].to_pylist() == second["id"].filter(reasons == "").to_pylist()
 
 
 def labels(folder: Path, number: int, path: Path) -> None:

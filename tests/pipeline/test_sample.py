@@ -41,17 +41,6 @@ def test_every_broken_row_is_rejected_for_the_reason_on_the_page(ingested: Path)
     assert "10,160 rows" in PAGE
 
 
-def test_poor_rows_are_kept(ingested: Path) -> None:
-    rows = table(ingested, "ingest", "source", "reference").to_pylist()
-    kinds: Counter[str] = Counter()
-    for czech, english in (row.values() for row in rows):
-        if czech == english:
-            kinds["numbers" if re.fullmatch(r"[\d ]+", czech) else "untranslated"] += 1
-        elif re.search(r"\d", english):
-            kinds["boilerplate"] += 1
-    assert kinds == {"numbers": 20, "untranslated": 20, "boilerplate": 20}
-
-
 def test_the_model_is_small_and_of_the_configuration() -> None:
     """`make sample-model` trains what `nmt.model: null` would; the card has its figures."""
     report, card = (

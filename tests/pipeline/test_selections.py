@@ -71,9 +71,7 @@ def test_a_selection_has_the_rows_of_a_run_that_selects_so(
     assert "earlier" not in found["select"] and "earlier" not in found[made[0]]
 
 
-def test_a_selection_of_the_command_line_stays_until_it_is_forgotten(
-    a_run: Path, capsys: Capsys, runs: Runs
-) -> None:
+def test_a_named_selection_stays_until_forgotten(a_run: Path, capsys: Capsys, runs: Runs) -> None:
     own = files(a_run, "corpus")
     assert again("select", a_run, "--name", "strict", *SET) == 0
     path = "selections/strict/select"

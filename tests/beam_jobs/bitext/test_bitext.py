@@ -182,15 +182,6 @@ def test_a_broken_row_is_rejected_with_the_reason(one: One, line: bytes, reason:
     assert text == line.decode(errors="replace")[:1_000]
 
 
-def test_a_rejected_text_is_cut(one: One, tmp_path: Path) -> None:
-    line = b"i\t1\t" + "🐎".encode() * 2_001 + b"\tb\n"
-    ((_, _, text, why),) = read(one("czeng16", line))[1]
-    assert (text, why) == ("i\t1\t" + "🐎" * 996, "source longer than 2,000 characters")
-    bitext = moses(tmp_path, "č".encode() * 1_000, b"x")
-    ((_, _, text, why),) = read(bitext, max_characters=10)[1]
-    assert (text, why) == ("č" * 560 + "\tx", "line longer than 1,120 bytes")
-
-
 def test_the_limit_counts_characters_and_is_allowed_itself(one: One) -> None:
     line = f"{'i' * 20}\t{'1' * 999}\t{'🐎' * 20}\t{'č' * 20}"
     pairs, _ = read(one("czeng16", line.encode()), max_characters=20)

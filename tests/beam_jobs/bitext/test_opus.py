@@ -169,6 +169,7 @@ def test_files_may_name_the_pair_in_the_other_order(server: Server) -> None:
 
 
 def test_licence_and_citation_are_kept(server: Server) -> None:
+    """Without them, the README's licence and the article on OPUS count."""
     source, _ = opus.fetch("Books@v1", CODES)
     assert opus.terms(source) == {
         "corpus": "Books",
@@ -176,9 +177,6 @@ def test_licence_and_citation_are_kept(server: Server) -> None:
         "license": "CC BY 4.0",
         "citation": "J. Someone, 2012, Books in Two Languages",
     }
-
-
-def test_without_them_the_readme_and_the_article_on_opus_count(server: Server) -> None:
     files = {name: text for name, text in FILES.items() if name != "LICENSE"}
     server.zip = packed({**files, "README": "Corpus Name: Books\nLicense: GPL\n"})
     found = opus.terms(opus.fetch("Books", CODES)[0])
@@ -328,9 +326,7 @@ def test_two_processes_fetch_it_once(server: Server) -> None:
     assert server.sent == len(server.zip)
 
 
-def test_init_pins_the_version_and_takes_the_licence_and_ingest_reads_it(
-    server: Server, tmp_path: Path, monkeypatch: Patch
-) -> None:
+def test_init_pins_version_and_licence(server: Server, tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["init", "opus:Books", "--source-language", "cs"]) == 0
     config = yaml.safe_load((tmp_path / "paraloom.yaml").read_text())

@@ -11,14 +11,12 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import DirectOptions, StandardOptions
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import launch as launching
 from paraloom.beam_jobs.engine import rejections
 from paraloom.beam_jobs.engine.launch import (
-    NAMESPACE,
     Result,
     Work,
     beam_options,
@@ -140,17 +138,6 @@ def test_errors_are_logged_by_stage_and_the_terminal_is_back(tmp_path: Path, cap
         assert (tmp_path / "logs" / "out.log").read_text() == f"ends in {ending!r}"
     print("here again", file=sys.stderr, flush=True)
     assert capfd.readouterr().err == "here again\n"
-
-
-def test_counters_of_several_steps_are_added() -> None:
-    def counted(number: int) -> int:
-        Metrics.counter(NAMESPACE, "rows").inc(number)
-        return number
-
-    def build(root: Any) -> Any:
-        return root | beam.Create([1, 2]) | "A" >> beam.Map(counted) | "B" >> beam.Map(counted)
-
-    assert run_pipeline(build, beam_options(ONE)) == {"rows": 6}
 
 
 def test_in_a_notebook_steps_keep_their_names(monkeypatch: Patch) -> None:
@@ -303,14 +290,6 @@ def test_bad_first_shards_do_not_stop_a_job(tmp_path: Path) -> None:
     bad = tuple(unit.name for unit in work[:5])
     result = run(work, tmp_path, 0.2, bad=bad, seconds_each=0.05)
     assert sum(receipt.rows_out for receipt in result.receipts) == 250
-
-
-def test_a_finished_job_is_judged_by_all_rows(tmp_path: Path) -> None:
-    work = numbers(tmp_path, 1)
-    for share in (0.49, 0.0):  # the second time the unit is finished
-        with pytest.raises(UserError, match=r"5 of 10 rows are rejected \(50.0%\)"):
-            run(work, tmp_path, share)
-    assert run(work, tmp_path, 0.5).receipts[0].rows_out == 5
 
 
 def test_a_unit_counts_once_however_often_one_looks(tmp_path: Path, monkeypatch: Patch) -> None:

@@ -127,9 +127,7 @@ def test_a_damaged_part_file_is_not_finished(tmp_path: Path, file: str, damage: 
 
 
 @pytest.mark.parametrize("name", ["old", "old/", "./x//../old/"])
-def test_a_run_folder_can_be_moved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_run_folder_can_be_moved(tmp_path: Path, monkeypatch: Patch, name: str) -> None:
     """Also one that was given relative to the working directory."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x").mkdir()
@@ -169,7 +167,7 @@ def test_strays_go_and_the_rest_stays(tmp_path: Path) -> None:
     ],
 )
 def test_one_file_has_all_receipts_of_a_stage_that_has_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], object]
+    tmp_path: Path, monkeypatch: Patch, damage: Callable[[Path], object]
 ) -> None:
     """If it is damaged, the single ones count."""
     folder = str(tmp_path)

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from benchmarks.noisy_bitext import KINDS, add_noise, read_sides
 from benchmarks.untranslated import CONDITIONS
 from paraloom.beam_jobs.transforms.conditions import Predicate, reasons
-from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages
-from paraloom.models.text.language_identifier import LANGUAGES, _model, may_be
+from paraloom.models.text.language_identifier import LANGUAGES, _model
 
 TEXT = st.text(
     st.sampled_from("aábČ9 .!?…”)\"'-,:\u0301हि"), min_size=1, max_size=20
@@ -93,14 +92,6 @@ def test_the_language_codes_are_those_of_the_model() -> None:
     assert len(set(LANGUAGES)) == len(LANGUAGES) == 176
 
 
-def test_a_row_does_not_depend_on_the_others() -> None:
-    texts = pa.array(["Dva psi běží po trávě.", "", "Two dogs run.", "Ein Hund\nläuft.", "Pes."])
-    together = may_be(texts, "cs")
-    assert together.tolist() == [may_be(texts[i : i + 1], "cs")[0] for i in range(len(texts))]
-    assert together.tolist()[:3] == [True, False, False]
-    assert may_be(texts, "de").tolist()[3]
-
-
 def test_broken_lines_among_multi30k(data: Path) -> None:
     lines = add_noise(read_sides(data / "multi30k")[:6000], share=0.1, seed=1)
     assert lines == add_noise(read_sides(data / "multi30k")[:6000], share=0.1, seed=1)
@@ -172,19 +163,6 @@ def test_kept_columns_of_any_type(text: str, column: pa.Array, holds: list[int])
     assert condition.holds_in(column).tolist() == [bool(value) for value in holds]
     assert condition.holds_in(pa.chunked_array([column])).tolist() == [bool(v) for v in holds]
     assert Predicate.parse(str(condition)) == condition
-
-
-def test_a_kept_column_of_another_type() -> None:
-    hint = "; numbers come from Parquet or JSON Lines"
-    for text, kind, more in (
-        ("a <= 3", pa.string(), hint),
-        ("a in 1..2", pa.string(), hint),
-        ("a = b", pa.bool_(), ""),
-        ("a != b", pa.int64(), ""),
-    ):
-        said = rf"'{text}': a has values of type {kind}{more}$"
-        with pytest.raises(UserError, match=said):
-            Predicate.parse(text).check_type(kind)
 
 
 @pytest.mark.parametrize(

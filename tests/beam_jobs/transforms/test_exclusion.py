@@ -183,9 +183,7 @@ def test_all_128_bits_count_and_columns_are_not_run_together() -> None:
     assert (one != other).any()
 
 
-def test_any_number_of_partitions_gives_the_same(
-    monkeypatch: pytest.MonkeyPatch, stored: tuple[str, list[str]]
-) -> None:
+def test_partitions_make_no_difference(monkeypatch: Patch, stored: tuple[str, list[str]]) -> None:
     place, options = stored
     random = np.random.default_rng(3)
     shards = [[f"text {i}" for i in random.integers(0, 60, 40)] for _ in range(5)]
@@ -216,9 +214,7 @@ def test_any_number_of_partitions_gives_the_same(
     assert storage.names(f"{place}/_hashes") == []
 
 
-def test_a_partition_fetches_its_own_bytes_in_one_request(
-    stored: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partition_is_one_request(stored: tuple[str, list[str]], monkeypatch: Patch) -> None:
     place, fetched = stored[0], list[int]()
     hashed = row_hash(pa.array(map(str, range(900)))), np.arange(900)
     parts = list(write_hashes(f"{place}/1", 1, [hashed], 9))

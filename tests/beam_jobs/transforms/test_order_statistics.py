@@ -35,6 +35,7 @@ from paraloom.beam_jobs.transforms.order_statistics import (
 )
 from paraloom.beam_jobs.transforms.shares import decile_ranks
 from paraloom.models.hashing import text_hashes
+from tests.run_helpers import Patch
 
 Ranks = Callable[[int], list[int]]
 finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -102,7 +103,7 @@ def test_ranks_beyond_the_corpus_are_left_out() -> None:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch: Patch) -> None:
     """Sketches so small that they have to leave out keys."""
     monkeypatch.setattr(order_statistics, "CAPACITY", 8)
 
@@ -216,9 +217,7 @@ def test_no_order_loses_or_doubles_a_value(workers: list[list[list[int]]], order
 
 
 @pytest.mark.parametrize("many", [0, 1, 50])
-def test_workers_merge_in_groups_and_the_result_may_be_a_side_input(
-    many: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_merge_in_groups_and_give_a_side_input(many: int, monkeypatch: Patch) -> None:
     monkeypatch.setattr(merging, "_GROUPS", 3)
     numbers = [[number] for number in range(many)]
     with beam.Pipeline(runner="FnApiRunner", options=beam_options([])) as pipeline:

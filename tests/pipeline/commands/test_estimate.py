@@ -26,7 +26,7 @@ from paraloom.pipeline.stages import folder_of
 from tests.chat_server import chat_server
 from tests.json_schema import errors_of
 from tests.models.scorers.small_transformers import write_sentence_model
-from tests.run_helpers import ONE, STAGES, Capsys, WriteConfig, again, manifest, table
+from tests.run_helpers import STAGES, Capsys, Patch, WriteConfig, again, manifest, table
 
 Told = Callable[..., tuple[dict[str, Any], str]]
 
@@ -115,25 +115,7 @@ def test_a_sample_without_a_selected_pair_and_a_runner_elsewhere(told: Told) -> 
     assert found["not_timed"][0] == "select" and "Not in the table: select" in out
 
 
-def test_a_scorer_of_ones_own_by_itself_and_kept_columns(tmp_path: Path, told: Told) -> None:
-    (tmp_path / "own.py").write_text(SLOW.replace("0.01", "0"))
-    rows = [json.dumps({"cs": f"pes {i}", "en": f"dog {i}", "number": i}) for i in range(30)]
-    (tmp_path / "pairs.jsonl").write_text("\n".join(rows))
-    given = {"format": "jsonl", "paths": [str(tmp_path / "pairs.jsonl")], "keep": ["number"]}
-    found, _ = told(
-        *ONE,
-        input={**given, "columns": {"source": "cs", "reference": "en"}},
-        score={"scorers": [f"{tmp_path}/own.py:slow", "mean_idf"]},
-        select={"by": "mean_idf", "deciles": None, "where": ["number >= 10", "mean_idf > 0"]},
-    )
-    assert list(found["jobs"]) == list(STAGES) and found["left_out"] == ["mean_idf"]
-    translation = found["jobs"]["back_translate"]
-    assert (translation["cores"], translation["device"]) == (1, "1 CPU cores")
-
-
-def test_the_model_of_the_run_and_several_translations_of_a_source(
-    tmp_path: Path, nmt_model: Path, told: Told
-) -> None:
+def test_a_runs_model_and_several_candidates(tmp_path: Path, nmt_model: Path, told: Told) -> None:
     scorers = ["paragram_similarity", "mean_idf", "trigram_overlap"]
     shutil.copytree(nmt_model, tmp_path / "run/nmt")
     (tmp_path / "run/nmt" / STAGE_RECORD).write_text("{}")
@@ -174,9 +156,7 @@ def test_near_copies_are_not_translated(format: str, paths: Any, unique: Any) ->
     assert (count, chosen["reference"].to_pylist()) == (3, texts[::2])
 
 
-def test_an_encoder_on_a_named_selection_stops_no_estimate(
-    write_config: WriteConfig, tmp_path: Path
-) -> None:
+def test_an_encoder_on_a_selection_is_estimated(write_config: WriteConfig, tmp_path: Path) -> None:
     named, of = {"named": {"strict": {"deciles": [9]}}}, {"selection": "strict"}
     run = Run(read_config(write_config(tmp_path, select=named, embeddings=of)))
     sample = pa.table({"id": ["1"], "source": ["s"], "reference": ["r"]})
@@ -332,7 +312,7 @@ def test_nothing_is_trained(
 
 
 def test_plain_text_and_kept_columns(
-    write_config: WriteConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_config: WriteConfig, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     lines = [f"Sentence {number}.\n" for number in range(9)]
     (tmp_path / "text.txt").write_text("".join(lines))

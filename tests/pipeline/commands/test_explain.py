@@ -1,6 +1,4 @@
-import io
 import re
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -77,14 +75,3 @@ def test_every_row_of_a_part_file_is_found_whatever_its_id(tmp_path: Path) -> No
     for name in (*names, "c", "d"):
         found = len(find(str(tmp_path), name, ["ingest"]))
         assert found == [*names, "c", "b"].count(name)
-
-
-def test_an_encoding_without_the_characters(finished_run: Path, monkeypatch: Patch) -> None:
-    out = io.BytesIO()
-    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(out, encoding="ascii"))
-    name = ids(finished_run, "ingest")[0]
-    source = find(str(finished_run / "run"), name)[0].row["source"]
-    assert not source.isascii()
-    assert main(["explain", str(finished_run / "run"), name]) == 0
-    sys.stdout.flush()
-    assert source.split()[0].encode("ascii", "backslashreplace") in out.getvalue()

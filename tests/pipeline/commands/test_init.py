@@ -120,9 +120,7 @@ def test_with_a_model_it_estimates(nmt_model: Path, tmp_path: Path, capsys: Caps
 
 
 @pytest.mark.parametrize("english", [True, False])
-def test_a_model_of_sentences_that_is_installed(
-    english: bool, tmp_path: Path, monkeypatch: Patch
-) -> None:
+def test_an_installed_sentence_model(english: bool, tmp_path: Path, monkeypatch: Patch) -> None:
     german = ("Ein Hund läuft im Schnee.", "Ein Mann spielt Gitarre.", "Kinder essen Eis.")
     pairs = zip(CZECH, ENGLISH if english else german, strict=True)
     (tmp_path / "x.tsv").write_bytes(lines(map("\t".join, pairs)))
@@ -186,9 +184,7 @@ def test_each_proposes_a_run_of_its_own(capsys: Capsys) -> None:
     assert not capsys.readouterr().err
 
 
-def test_english_first_in_columns_without_names(
-    nmt_model: Path, tmp_path: Path, capsys: Capsys
-) -> None:
+def test_english_first_in_unnamed_columns(nmt_model: Path, tmp_path: Path, capsys: Capsys) -> None:
     """A model says that it was not meant so."""
     (tmp_path / "x.tsv").write_bytes(lines(f"{b}\t{a}" for a, b in BOTH))
     assert main(["init", "x.tsv", "--model", str(nmt_model)]) == 2

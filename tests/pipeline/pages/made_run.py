@@ -1,7 +1,6 @@
 """A run as the stages leave it, written without them: enough for its report and data card."""
 
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import yaml
 
 from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import Receipt, commit
+from paraloom.beam_jobs.engine.shards import commit
 from paraloom.beam_jobs.transforms.criteria import decide
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import read_config
@@ -68,6 +67,7 @@ def make_run(folder: Path) -> MadeRun:
         pieces = [(f"part-{i}", part.filter(pa.array(reasons == "")), rejected.filter(out))]
         place = str(folder / "corpus"), f"part-{i}", "k"
         selected.append(commit(*place, len(part), pieces, started=0))
+    summary = {score: of.model_dump() for score, of in bucket.summarise(bucketed).items()}
     rejected = {"empty reference": 30, "a reason that needs more than one line " * 2: 10}
     inputs = [{"path": "/data/captions.tsv", "bytes": 12345, "sha256": "0" * 64}]
     record = {
@@ -76,7 +76,7 @@ def make_run(folder: Path) -> MadeRun:
         "stages": {
             "ingest": {**account(ROWS + 40, ROWS, rejected), "inputs": inputs},
             "back_translate": {**account(ROWS, ROWS, {}), "model": {"sha256": "1" * 64}},
-            "bucket": {**account(ROWS, ROWS, {}), "deciles": deciles_of(bucketed)},
+            "bucket": {**account(ROWS, ROWS, {}), "deciles": summary},
             "select": account(ROWS, sum(r.rows_out for r in selected), rejected_rows(selected)),
             "evaluate": {"results": RESULTS, "seconds": 0.5},
         },
@@ -112,8 +112,3 @@ def account(rows_in: int, rows_out: int, rejected: dict[str, int]) -> dict[str, 
         "seconds": 1.5,
         "worker_seconds": 1.25,
     }
-
-
-def deciles_of(receipts: Sequence[Receipt]) -> dict[str, Any]:
-    """The deciles of a bucketed run as JSON values."""
-    return {score: found.model_dump() for score, found in bucket.summarise(receipts).items()}

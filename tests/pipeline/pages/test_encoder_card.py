@@ -114,9 +114,7 @@ def test_own_cards_stay(tmp_path: Path, arguments: list[str], whole: bool, capsy
     assert f"paraloom: {path}: not written by Paraloom, so it stays; remove it" in error
 
 
-def test_a_run_in_object_storage(
-    bucket: str, s3: list[str], arguments: list[str], capsys: Capsys
-) -> None:
+def test_a_run_in_a_store(bucket: str, s3: list[str], arguments: list[str], capsys: Capsys) -> None:
     arguments[arguments.index("--out") + 1] = f"{bucket}/run"
     assert train(*arguments, "--", *s3) == 0
     text = storage.read_bytes(f"{bucket}/run/embeddings/README.md").decode()
@@ -138,9 +136,9 @@ def settings(export: dict[str, Any], **options: Any) -> dict[str, Any]:
     return {**found, "sentence_transformers": export} if export else found
 
 
-def text_of(values: dict[str, Any], **stages: Any) -> str:
-    given: dict[str, Any] = {"config": {"run": "/home/janet/runs/a"}, "stages": stages}
-    return " ".join(card.encoder_card(record_of(given), values).split())
+def text_of(values: dict[str, Any], record: Any = None, number: int = 0) -> str:
+    given = record or {"config": {"run": "/home/janet/runs/a"}, "stages": {}}
+    return " ".join(card.encoder_card(record_of(given), values, number).split())
 
 
 def test_it_says_how_the_encoder_is_opened() -> None:
@@ -154,6 +152,10 @@ def test_it_says_how_the_encoder_is_opened() -> None:
     text = text_of({**settings(near), "language": "th"})
     assert "98.77% of sentences have equal tokens." in text and "- th" in text
 
+    text = text_of(settings(NATIVE, model="lstm", initial_vectors="/home/janet/v.txt"))
+    assert "is the last state of an LSTM over its words." in text and "janet" not in text
+    assert "Word vectors start from the file v.txt." in text
+
     joined = {"native": False}
     sizes = {"vocabularies": {"words": 1234, "trigrams": 5678}}
     text = text_of({**settings(joined, model="word-avg+trigram-avg"), **sizes})
@@ -164,22 +166,6 @@ def test_it_says_how_the_encoder_is_opened() -> None:
     text = text_of(settings({"native": False}, **phrases))
     assert 'similarity_fn_name="dot"' in text and "a high dot product" in text
     assert "janet" not in text and "table: ppdb.gz" in text
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"model": "lstm"}, "is the last state of an LSTM over its words."),
-        ({"initial_vectors": "/home/janet/v.txt"}, "Word vectors start from the file v.txt."),
-        ({"task": "context", "context": {"text": ["b.gz"]}}, "is the mean of the vectors of its"),
-    ],
-)
-def test_options_in_words(options: dict[str, Any], said: str) -> None:
-    text = text_of(settings(NATIVE, **options))
-    assert said in text
-    assert ("The order of words does not count" in text) == ("lstm" not in str(options))
-    assert ('similarity_fn_name="dot"' in text) == ("context" in options)
-    assert "janet" not in text and "null" not in text
 
 
 def test_what_a_corpus_adds_to_the_card() -> None:
@@ -210,11 +196,7 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         },
     }
 
-    def words_of(number: int = 0, **options: Any) -> str:
-        values = settings(NATIVE, **options)
-        return " ".join(card.encoder_card(record_of(record), values, number).split())
-
-    text = words_of(2, dim=8)
+    text = text_of(settings(NATIVE, dim=8), record, 2)
     for said in (
         "license: cc-by-4.0 ",
         "# a-round-2: English sentence encoder",
@@ -230,7 +212,7 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         "Licence of the bitext: CC BY 4.0.",
     ):
         assert said in text, said
-    assert "# a: English" in words_of()
+    assert "# a: English" in text_of(settings(NATIVE), record)
 
     record["stages"]["nmt"] = {"training": {"bleu": 28.26}}
     record["stages"]["pivot"] = {"model": {**model, "path": "me/en-de"}}
@@ -238,13 +220,13 @@ def test_what_a_corpus_adds_to_the_card() -> None:
     record["stages"]["auto_select"] = {"chosen": chosen}
     config["select"] |= {"by": "auto", "labelled": "x.tsv"}
     del embeddings["versions"], training["initial_vectors"]
-    text = words_of()
+    text = text_of(settings(NATIVE), record)
     assert "machine translation into German. Selection: decile 5 of `order`; pairs" in text
     assert "are made by a model `me/cs-en`, revision" in text and ", BLEU 28.3 on pairs" in text
     assert "The sources are made by the model `me/en-de`, revision" in text
     assert "Packages: torch 1.0." in text and "PARAGRAM" not in text and "ppdb" not in text
 
-    text = words_of(pairs=[{"paths": ["mine.tsv"]}])
+    text = text_of(settings(NATIVE, pairs=[{"paths": ["mine.tsv"]}]), record)
     assert "The licence of the training data is not stated" in text and "CC BY" not in text
     for other in ("the corpus of the run", "corpus of the run |", "bitext", "The translations are"):
         assert other not in text, other
@@ -258,13 +240,8 @@ def test_language_models_that_made_the_pairs_are_named() -> None:
     }
     stages: dict[str, Any] = {"generate": {"generators": generators}}
     stages["select"] = {"rows_out": 9, "digest": "c0"}
-    config = {"run": "a", "input": {"source_language": "de"}}
-
-    def words_of(**options: Any) -> str:
-        record = record_of({"config": config, "stages": stages})
-        return " ".join(card.encoder_card(record, settings(NATIVE, **options)).split())
-
-    text = words_of()
+    record = {"config": {"run": "a", "input": {"source_language": "de"}}, "stages": stages}
+    text = text_of(settings(NATIVE), record)
     for said in (
         "the other a candidate of a language model. Selection",
         "- Generator `a`: the model `owner/tiny` (the server names it `tiny@main`), asked",
@@ -273,9 +250,9 @@ def test_language_models_that_made_the_pairs_are_named() -> None:
     ):
         assert said in text, said
     assert "janet" not in text and "machine translation" not in text
-    assert "Generator" not in words_of(pairs=[{"paths": ["mine.tsv"]}])
+    assert "Generator" not in text_of(settings(NATIVE, pairs=[{"paths": ["mine.tsv"]}]), record)
     stages["back_translate"] = {"model": {"path": "me/cs-en", "sha256": "5a"}}
-    text = words_of()
+    text = text_of(settings(NATIVE), record)
     assert "a machine translation of its German side or a candidate of a language model." in text
 
 

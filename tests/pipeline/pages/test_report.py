@@ -20,7 +20,7 @@ from paraloom.beam_jobs.engine.shards import read_shard
 from paraloom.beam_jobs.transforms.shares import Deciles
 from paraloom.pipeline.pages import report
 from paraloom.pipeline.pages.describe import percent, readable
-from paraloom.pipeline.pages.plots import BINS, CELLS, axes, axis, density, histogram, shades, ticks
+from paraloom.pipeline.pages.plots import BINS, CELLS, axis, density, histogram, shades, ticks
 from paraloom.pipeline.pages.render import environment, mark_differences
 from paraloom.pipeline.run.folder import shards_of
 from paraloom.pipeline.run.records import EvaluateRecord, RunRecord
@@ -319,14 +319,3 @@ def test_ticks_are_few_and_within(low: float, width: int) -> None:
     assert 1 <= len(found) <= 6
     assert all(low - slack <= value <= low + width + slack for value in found)
     assert found == sorted(set(found))
-
-
-def test_the_density_is_of_difference_and_meaning_and_of_the_scores_that_select() -> None:
-    names = ["translation_score", "trigram_overlap", "content_overlap", "sentence_similarity"]
-    assert axes(names, []) == ("content_overlap", "sentence_similarity")
-    assert axes(names[:2], []) == ("trigram_overlap", "translation_score")
-    assert axes(names, names[:2]) == ("trigram_overlap", "translation_score")
-    assert axes([*names, "own"], ["own"]) == ("content_overlap", "own")
-    known = axes([*names, "own"], ["own", "sentence_similarity"])
-    assert known == ("content_overlap", "sentence_similarity")
-    assert axes(["own"], []) is None

@@ -83,9 +83,7 @@ def test_few_rows_of_few_files(made_run: MadeRun, shards: list[Shard], monkeypat
     assert len(draw(shards, 1000, 1, ["id"])) == 240
 
 
-def test_a_threshold_keeps_what_a_plain_count_keeps(
-    sample: Sample, rows: list[dict[str, Any]]
-) -> None:
+def test_a_threshold_keeps_what_a_count_keeps(sample: Sample, rows: list[dict[str, Any]]) -> None:
     found = thresholds(SELECT.criteria())
     names = ["trigram_overlap <= 0.6", "unigram_f1_decile >= 4", "unigram_f1_decile <= 8"]
     assert [str(predicate) for predicate, _ in found] == names
@@ -131,9 +129,7 @@ def test_pairs_that_just_missed_say_why(sample: Sample) -> None:
     assert len({pair["why"].partition(":")[0] for pair in found}) == 3 == len(found) / 3
 
 
-def test_the_frontier_keeps_as_many_pairs_as_the_selection(
-    sample: Sample, rows: list[dict[str, Any]]
-) -> None:
+def test_the_frontier_keeps_as_many_as_selected(sample: Sample, rows: list[dict[str, Any]]) -> None:
     where = ["trigram_overlap <= 0.5", "translation_score >= -0.5"]
     select = select_of(where=where, max_tokens=11)
     found = sample.frontier(select.criteria(), SCORERS)

@@ -25,11 +25,9 @@ from paraloom.pipeline.release.files import PAIRS, SplitWriter, held_out, write_
 from paraloom.pipeline.release.release import files_of
 from tests.run_helpers import Capsys, Patch, changed_record, one_line, part_file
 
-TENTH = ("--held-out", "0.1")
-
 
 def publish(run: Path | str, *options: str) -> int:
-    return main(["publish", str(run), *TENTH, *options])
+    return main(["publish", str(run), "--held-out", "0.1", *options])
 
 
 def card(run: Path) -> str:
@@ -275,7 +273,7 @@ def hub(monkeypatch: Patch) -> Hub:
 
 
 def push(run: Path, *options: str) -> int:
-    return main(["publish", str(run), "--held-out", "0.1", "--repo", REPO, "--push", *options])
+    return publish(run, "--repo", REPO, "--push", *options)
 
 
 def sent(hub: Hub) -> dict[str, bytes]:
@@ -403,22 +401,6 @@ def test_files_have_a_limit_however_rows_come(cut: int, tmp_path: Path, monkeypa
     groups = [[of.row_group(i).num_rows for i in range(of.num_row_groups)] for of in opened]
     assert groups == [[10, 10, 10], [10, 10, 10], [10, 5]]
     assert split.size == sum((tmp_path / name).stat().st_size for name in split.files)
-
-
-def test_pages_have_an_index_and_end_by_content(tmp_path: Path) -> None:
-    rows = table(["a", "a"]).append_column("decile", pa.array([7, 7], pa.int8()))
-    writer = SplitWriter(tmp_path, "train", rows.schema)
-    writer.write(rows)
-    (name,) = writer.finish().files
-    metadata = pq.ParquetFile(tmp_path / Path(name).name).metadata
-    column, decile = (metadata.row_group(0).column(i) for i in (1, 3))
-    assert not column.has_dictionary_page and decile.has_dictionary_page
-    assert column.has_offset_index and column.has_column_index
-    assert column.compression == "ZSTD"
-    # The key by which the Hub knows such files, as `datasets` writes it.
-    datasets = pytest.importorskip("datasets")
-    chunking = json.loads(metadata.metadata[b"content_defined_chunking"])
-    assert chunking == datasets.config.DEFAULT_CDC_OPTIONS
 
 
 def test_a_file_ends_when_it_is_large(tmp_path: Path, monkeypatch: Patch) -> None:

@@ -74,25 +74,34 @@ def built(libraries: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> B
     return description
 
 
-@pytest.fixture
-def jobs(tmp_path: Path) -> Jobs:
-    """All jobs of a run."""
+def jobs_of(folder: Path, accelerator: str | None, sentences: str = "") -> Jobs:
+    """All jobs of a run; with a model of sentences, if there is one."""
     work = units([Shard(f"gs://bucket/part-{i}.parquet", 10, content_key(i)) for i in range(3)], "")
-    at, scorers = str(tmp_path), ["translation_score", "trigram_overlap"]
+    at, scorers = str(folder), ["translation_score", "trigram_overlap"]
     criteria = Criteria(by="trigram_overlap", deciles=(8, 9), max_tokens=30, size=5, seed=1)
-    (text := tmp_path / "a.tsv").write_text("pes\tdog\n")
+    scoring = score.Scoring(scorers)
+    if sentences:
+        scoring = score.Scoring(["sentence_similarity"], {"sentence_model": sentences})
+        exclude = Exclusion(folder="/opt", digest="1", similarity=0.9, model=sentences)
+        criteria = replace(criteria, exclude=exclude)
+    (text := folder / "a.tsv").write_text("pes\tdog\n")
     bitext = Bitext(format="tsv", paths=(str(text),), name="1-a.tsv")
     reading = ingest.Reading(shard_rows=10, max_characters=100)
     model = TranslatorFactory("/opt/model", NmtOptions(model="/opt/model"))
-    job = back_translate.TranslationJob(model=model, accelerator=GPU)
+    job = back_translate.TranslationJob(model=model, accelerator=accelerator)
     return {
         "ingest": lambda a: ingest.run([bitext], at, "", reading, a),
         "back_translate": lambda a: back_translate.run(work, at, job, a),
         "idf": lambda a: idf.run(work, at, a),
-        "score": lambda a: score.run(work, at, score.Scoring(scorers), a),
+        "score": lambda a: score.run(work, at, scoring, a),
         "bucket": lambda a: bucket.run(work, at, scorers, a),
         "select": lambda a: select.run(work, at, criteria, a),
     }
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Jobs:
+    return jobs_of(tmp_path, GPU)
 
 
 def hinted(pipeline: Any) -> dict[str, bytes]:
@@ -138,31 +147,15 @@ def test_a_gpu_is_asked_for_back_translation_alone(built: Built, jobs: Jobs, nam
 
 
 @pytest.mark.parametrize("name", ["back_translate", "score", "select"])
-def test_one_process_of_a_machine_without_gpu_has_the_model(
-    built: Built, jobs: Jobs, tmp_path: Path, name: str
-) -> None:
-    work = units([Shard("gs://bucket/part-0.parquet", 10, content_key(0))], "")
-    at, names = str(tmp_path), ["sentence_similarity"]
-    model = TranslatorFactory("/opt/model", NmtOptions(model="/opt/model"))
-    translation = back_translate.TranslationJob(model=model)
-    scoring = score.Scoring(names, {"sentence_model": "/opt/sentences"})
-    exclude = Exclusion(folder="/opt", digest="1", similarity=0.9, model="/opt/sentences")
-    criteria = Criteria(by="x", deciles=None, max_tokens=9, size=None, seed=1)
-    criteria = replace(criteria, exclude=exclude)
-    given: Jobs = {
-        "back_translate": lambda a: back_translate.run(work, at, translation, a),
-        "score": lambda a: score.run(work, at, scoring, a),
-        "select": lambda a: select.run(work, at, criteria, a),
-    }
-    _, job, _ = built(given[name], f"--sdk_container_image={IMAGE}")
+def test_without_gpu_one_process_has_a_model(built: Built, tmp_path: Path, name: str) -> None:
+    jobs = jobs_of(tmp_path, None, "/opt/sentences")
+    _, job, _ = built(jobs[name], f"--sdk_container_image={IMAGE}")
     (pool,) = job["environment"]["workerPools"]
     assert "no_use_multiple_sdk_containers" in job["environment"]["experiments"]
     assert pool["numThreadsPerWorker"] == 1 + 1
 
 
-def test_workers_are_small_as_many_as_the_service_finds_right_and_get_no_main_session(
-    built: Built, jobs: Jobs
-) -> None:
+def test_workers_are_small_scaled_and_get_no_main_session(built: Built, jobs: Jobs) -> None:
     options = ["--machine_type=e2-standard-2", "--max_num_workers=50"]
     _, job, staged = built(jobs["bucket"], f"--sdk_container_image={IMAGE}", *options)
     (pool,) = job["environment"]["workerPools"]
