@@ -32,15 +32,16 @@ REASON = pa.field("reason", pa.string(), nullable=False)
 
 MEANINGS = {
     "id": "the id of the bitext, or one made of source and reference, so that it stays while other "
-    "rows come and go; unique in the run, but that several translations of a source share it",
+    "rows come and go; unique in the run, except that the translations of one source share it",
     "source": "sentence in the foreign language",
     "reference": "its {language} side in the bitext",
     "translation": "{language} translation of `source` by the model",
-    "candidate": "number among the translations of `source`, 0 the best of the translation model",
+    "candidate": "number of this translation of `source`; 0 is the translation model's best",
     "generator": "name of what made `translation`",
     "translation_subwords": "subwords of `translation`, end of sentence included",
-    "reference_tokens": "tokens of `reference`: Moses', or letters where no spaces separate words",
-    "translation_tokens": "tokens of `translation`, the same way",
+    "reference_tokens": "number of Moses tokens in `reference`, or of letters if its language "
+    "has no spaces",
+    "translation_tokens": "the same number for `translation`",
 }
 """One-line descriptions of all columns except scores, for cards and documents."""
 

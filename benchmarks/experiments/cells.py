@@ -67,19 +67,19 @@ class Inputs:
 
     @property
     def development(self) -> list[str]:
-        """The folders of STS 2012 to 2014, by which the experiments choose."""
+        """The folders of STS 2012 to 2014, the experiments' development data."""
         return [str(self.sts / year.removeprefix("STS ")) for year in DEVELOPMENT]
 
 
 def transfer_folders(inputs: Inputs) -> list[Path]:
-    """Those of the transfer tasks that are there; SICK is one."""
+    """The existing folders of transfer tasks, SICK's included."""
     folders = [inputs.sts.parent / name for name in ("transfer", "mrpc")]
     return [folder for folder in [*folders, inputs.sick] if folder.exists()]
 
 
 Scores = dict[str, Any]
 """Figures by measure, such as Pearson × 100 of STS 2012–2014 (`development`), STS 2015 (`sts_2015`)
-and SICK trial (`sick`): numbers, or those of `bootstrap`."""
+and SICK trial (`sick`): numbers, or arrays of a number and its resamples (`bootstrap`)."""
 
 
 def prepare(inputs: Inputs) -> None:
@@ -227,7 +227,7 @@ def figure(score: float | NDArray[np.float64]) -> float:
 
 
 def load_scores(path: Path, *, timed: bool = False) -> Scores:
-    """The scores that a cell wrote; `timed`: and the `seconds` that they took.
+    """The scores that a cell wrote; with `timed`, also the `seconds` that they took.
 
     Raises:
         UserError: the file is damaged.
