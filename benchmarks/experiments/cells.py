@@ -55,7 +55,7 @@ class Inputs:
 
     @classmethod
     def of(cls, data: Path, *, corpus: Path, folder: Path) -> Self:
-        """The data as they lie in the folder `data`."""
+        """The data at their usual places in the folder `data`."""
         sets = {name: data / name for name in ("sts", "sick", "books")}
         words = data / "ppdb" / "ppdb-xl-lexicon.txt.gz"
         return cls(corpus=corpus, folder=folder, phrases=words, **sets)
@@ -103,7 +103,8 @@ class AnyCell:
         raise NotImplementedError
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
-        """The scores, computed on one thread, and what is kept with them; `folder` is empty."""
+        """The scores, computed on one thread, and what is kept with them; `folder` is for temporary
+        files."""
         raise NotImplementedError
 
     def cell_path(self, seed: int, inputs: Inputs) -> Path:

@@ -173,7 +173,7 @@ def command(
     ],
     json: JsonFile = None,
 ) -> None:
-    """Those of the tasks whose files are below the folder. The tasks are English."""
+    """Evaluates on the tasks whose files are below the folder. The tasks are English."""
     opened = open_models(model, "the transfer tasks are")
     found = transfer([(each.name, each.evaluated.embed) for each in opened], tasks)
     write_json(json, {"models": model, "transfer": found.json()})

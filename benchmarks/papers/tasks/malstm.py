@@ -41,7 +41,7 @@ def train(
     """Train on labelled pairs; the model predicts labels.
 
     The metrics are those of the trainer, the numbers of pairs, `bandwidth` (of the calibration),
-    `test`, `uncalibrated` (the same without calibration), and, of SICK, `entailment`.
+    `test`, `uncalibrated` (the same without calibration) and, for SICK, `entailment`.
     """
     section = options.malstm
     assert section is not None
