@@ -2,11 +2,10 @@
 
 python -m benchmarks.static_models --pairs FILE --tokenizer FILE --out DIR [--epochs N] [--rate R]
 
-Both have the WordPiece tokeniser in a `tokenizer.json`, such as that of a BERT model. The weights
-of `DIR/static-trained` are trained on the columns `reference` and `translation` of Parquet files,
-with the loss that sentence-transformers recommends for such models; the weights of
-`DIR/static-random` are the initial ones of this training. `paraloom evaluate` compares both models
-with an encoder.
+Both have the WordPiece tokeniser in a `tokenizer.json`, such as a BERT model's. The weights of
+`DIR/static-trained` are trained on the columns `reference` and `translation` of Parquet files, with
+the loss that sentence-transformers recommends for such models; the weights of `DIR/static-random`
+are the initial ones of this training. `paraloom evaluate` compares both models with an encoder.
 """
 
 import argparse

@@ -55,7 +55,7 @@ class EncoderCell(AnyCell):
 
     options: EmbeddingOptions
     pairs: str = ""
-    """A folder of pairs within that of the results; "": the corpus."""
+    """A folder of pairs within the folder of the results; "": the corpus."""
 
     def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
         return {"encoder": self._training(seed, inputs), **_tests(inputs)}

@@ -136,8 +136,9 @@ def judgements(table: Table, found: Found) -> list[tuple[list[str], list[list[st
 
 
 def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
-    """`holds` or `reversed` if the 95% interval of the difference is on one side of 0, else `open`;
-    the difference, half of the interval, and the paper's difference; `–` without data."""
+    """The verdict (`holds` or `reversed` if the 95% interval of the difference is on one side of 0,
+    else `open`), the difference, half of its interval, and the paper's difference; `–` without
+    data."""
     sides = [table.scores(row, measure, found) for row in (claim.better, claim.worse)]
     difference, half = interval(*sides, paired=table.shares_trainings(claim))
     if math.isnan(difference):

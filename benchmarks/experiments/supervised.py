@@ -5,8 +5,8 @@ of time, and therefore a learning rate of 0.01, which was chosen among 0.001, 0.
 pairs that choose the epoch. With SICK, its trial pairs choose the epoch and its test pairs are
 reported, as in the paper; where the test pairs are not there, a tenth of the training pairs chooses
 the epoch and the trial pairs are reported. With STS 2012 to 2014 (in the paper to 2015), 40% of
-each set are for training, 10% choose the epoch, the rest is reported. "Universal" encoders are
-those of the tables of transfer (the paper's Tables 2 and 3), and λ_c and λ_w pull towards them.
+each set are for training, 10% choose the epoch, the rest is reported. "Universal" encoders are the
+encoders of the tables of transfer (the paper's Tables 2 and 3), and λ_c and λ_w pull towards them.
 """
 
 import hashlib

@@ -118,7 +118,7 @@ class ContextOptions(Options):
 
 
 class SystemOptions(EmbeddingOptions):
-    """The encoder and its training. Defaults are those of the papers where they agree.
+    """The encoder and its training. Defaults are the papers' values where the papers agree.
 
     W&G is Wieting & Gimpel 2017, ParaNMT is Wieting & Gimpel 2018.
     """

@@ -36,7 +36,7 @@ def train(
 ) -> dict[str, Any]:
     """Train on contiguous text.
 
-    The metrics are those of the trainer (`pairs` are sentences with neighbours on both sides),
+    The metrics are the trainer's (`pairs` are sentences with neighbours on both sides),
     `sentences`, `vocabulary` (words), and `expanded` (words known only by `expand`).
     """
     section = options.context

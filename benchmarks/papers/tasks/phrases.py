@@ -35,7 +35,7 @@ def train(
 ) -> dict[str, Any]:
     """Train on phrase pairs.
 
-    The metrics are those of the trainer, `held_out` (pairs of the test), `development_pairs`, and
+    The metrics are the trainer's, `held_out` (pairs of the test), `development_pairs`, and
     `choose_among_100` on the test pairs (None if they are too few).
     """
     section = options.phrases
