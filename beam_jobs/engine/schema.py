@@ -41,7 +41,7 @@ MEANINGS = {
     "translation_subwords": "subwords of `translation`, end of sentence included",
     "reference_tokens": "number of Moses tokens in `reference`, or of letters if its language "
     "has no spaces",
-    "translation_tokens": "the same number for `translation`",
+    "translation_tokens": "number of such tokens in `translation`",
 }
 """One-line descriptions of all columns except scores, for cards and documents."""
 

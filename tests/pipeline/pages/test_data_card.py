@@ -94,7 +94,7 @@ def test_it_says_how_translations_were_found(made_run: MadeRun) -> None:
     assert f"beam {nmt['beam']}, model" in words(record)
     assert "| `candidate` |" not in data_card(record, 1)
     nmt["candidates"] = 2
-    assert "| `candidate` | int8 | number among" in data_card(record, 1)
+    assert "| `candidate` | int8 | number of this" in data_card(record, 1)
     nmt |= {"candidates": 4, "sampling": {"top_k": 10, "temperature": 0.5}}
     text = words(record)
     assert "sampling (top_k 10, temperature 0.5), 4 translations of each sentence, model" in text
