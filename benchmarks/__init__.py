@@ -1,1 +1,1 @@
-"""What `make bench` measures: ratios against something in the same run, and JSON."""
+"""Benchmarks of `make bench`: figures, their ratios to references in the same run, and JSON."""

@@ -43,7 +43,7 @@ def main(
 
 
 def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
-    """Write the training pairs of every cell; the table of the cells.
+    """Write the training pairs of every cell; return the table of the cells.
 
     Raises:
         UserError: the run has no finished automatic selection.

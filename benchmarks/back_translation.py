@@ -1,6 +1,7 @@
-"""Number types in the Beam job, with the same sentences and beam: sentences/s and BLEU.
+"""Sentences/s and BLEU of number types in the Beam job, with the same sentences and beam.
 
-Of a fairseq model and, with --hub, of a model of the Hub. Their translations are compared.
+Measures a fairseq model and, with --hub, a model of the Hub. The translations of each type are
+compared with those of float32.
 
 python -m benchmarks.back_translation --model DIR --source FILE --reference FILE [--sentences N]
     [--hub DIR_OR_NAME --from cs --to en]
@@ -30,7 +31,7 @@ from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 
 VARIANTS = {"float32": NmtOptions(), "int8": NmtOptions(compute_type="int8")}
-"""The first is what the others are compared with."""
+"""All others are compared with the first."""
 
 SHARD_ROWS = 1_000
 """As in `configs/multi30k.yaml`; batches do not cross shards."""
@@ -46,8 +47,8 @@ def through_job(
     distinct: bool = False,
     workers: int | None = None,
 ) -> tuple[pa.Table, NDArray[np.float64]]:
-    """Back-translate with the Beam job: the table with translations, and the seconds of wall-clock
-    and of this process."""
+    """Back-translate with the Beam job; return the table with translations, and two numbers:
+    wall-clock seconds, and CPU seconds of this process."""
     with tempfile.TemporaryDirectory() as folder:
         shards = [
             write_shard(f"{folder}/in/part-{first:06d}.parquet", table.slice(first, rows))

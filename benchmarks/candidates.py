@@ -48,7 +48,7 @@ def mean_overlap(texts: Sequence[Sequence[str]]) -> float:
 
 
 def measure_diversity(measured: Measured, name: str, table: pa.Table) -> None:
-    """Compare the diverse translations of each source with as many of the best."""
+    """Compare the diverse translations of each source with the same number of best ones."""
     kept = diverse_candidates(table, MAX_OVERLAP)
     diverse: dict[str, list[str]] = {}
     best: dict[str, list[str]] = {}
@@ -58,11 +58,11 @@ def measure_diversity(measured: Measured, name: str, table: pa.Table) -> None:
         if keeps:
             diverse.setdefault(id_, []).append(text)
     several = [id_ for id_, texts in diverse.items() if len(texts) > 1]
-    measured.add(f"{name}: kept a source, diverse", float(kept.sum() / len(best)))
+    measured.add(f"{name}: diverse translations per source", float(kept.sum() / len(best)))
     measured.add(f"{name}: sources with several diverse, %", 100 * len(several) / len(best))
     measured.add(f"{name}: overlap of diverse", mean_overlap([diverse[id_] for id_ in several]))
     as_many = [best[id_][: len(diverse[id_])] for id_ in several]
-    measured.add(f"{name}: overlap of as many best", mean_overlap(as_many))
+    measured.add(f"{name}: overlap of the same number of best ones", mean_overlap(as_many))
 
 
 def main(model: str = MODEL, sentences: int = 300, candidates: int = 4, rounds: int = 2) -> None:

@@ -26,9 +26,9 @@ from paraloom.pipeline.cli import main as paraloom
 from paraloom.pipeline.config.read import read_config
 
 DEPTHS = ((3, 3), (6, 1))
-"""Layers of encoder and decoder; the first is what the other is compared with."""
+"""Layers of encoder and decoder in two models; the second is compared with the first."""
 UPDATES = (600, 980)
-"""Updates of their training, with which they have the same BLEU on the sample."""
+"""Training updates of each model, after which both have the same BLEU on the sample."""
 
 
 def input_files(config: str, folder: Path) -> list[Path]:
@@ -40,7 +40,8 @@ def input_files(config: str, folder: Path) -> list[Path]:
 
 
 def measure(model: Path, held_out: HeldOut, beam: int) -> tuple[float, float]:
-    """BLEU on the half of the held-out pairs that did not choose, and sentences/s on a core."""
+    """BLEU on the half of the held-out pairs that did not choose a checkpoint; sentences/s on a
+    core."""
     half = len(held_out.sources) // 2
     sources, references = held_out.sources[half:], held_out.references[half:]
     translator = Translator(model, NmtOptions(beam=beam, device="cpu"), threads=1)

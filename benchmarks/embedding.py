@@ -3,8 +3,8 @@
 python -m benchmarks.embedding [--sentences N] [--threads N]
 
 Both get the same strings, the same word vectors and the same cores, and give one float32 array.
-Of sentence-transformers the best of several batch sizes counts, with the cheapest of pre-tokenisers
-(white space). All take turns; medians are compared.
+sentence-transformers has the cheapest pre-tokeniser (white space), and its best of several batch
+sizes counts. All take turns; medians are compared.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Generates any number of pairs, as back-translation would write them, for timings.
 
 Words are made up and drawn by Zipf's law; a translation is its reference with some words replaced,
-dropped or swapped. Lengths are those of captions (about 12 tokens).
+dropped or swapped. Texts are as long as captions (about 12 tokens).
 """
 
 from functools import cache
@@ -30,7 +30,7 @@ def vocabulary(seed: int = 0) -> pa.Array:
 
 
 def pairs(rows: int, first: int, seed: int = 0) -> pa.Table:
-    """`rows` pairs, numbered from `first`; `schema.BACK_TRANSLATE`."""
+    """`rows` pairs in the schema `BACK_TRANSLATE`, numbered from `first`."""
     rng = np.random.default_rng([seed, first])
     words = vocabulary(seed)
     lengths = rng.integers(5, 20, rows)
@@ -67,7 +67,7 @@ def write(folder: Path, rows: int, *, shard_rows: int = 10_000, repeats: float =
     """Write `rows` pairs as finished shards of a stage.
 
     Args:
-        repeats: the share of a shard's rows with the texts of rows of the shard before.
+        repeats: the share of a shard's rows that have the texts of rows of the previous shard.
     """
     before: pa.Table | None = None
     nothing = schema.rejected(schema.INGEST).empty_table()

@@ -43,7 +43,7 @@ TOKENS = (8_192, 32_768)  # of a batch
 
 
 def captions(times: int) -> pa.Table:
-    """The training captions of Multi30k, so many times over, as pairs of `ingest`."""
+    """The training captions of Multi30k, repeated `times` times, as pairs of `ingest`."""
     sides = [read_side(language) * times for language in ("cs", "en")]
     return pa.table([[str(i) for i in range(len(sides[0]))], *sides], schema=schema.INGEST)
 
@@ -199,9 +199,9 @@ MEASURED = 3_500
 
 
 def devices(measured: Measured, model: str, times: int, rate: float | None) -> None:
-    """The job on eight made-up GPUs, on which a batch takes the time that an H200 took for it.
+    """The job on eight made-up GPUs, each of which sleeps as long as an H200 needs for a batch.
 
-    Where this machine has fewer cores than one with eight H200, the GPUs are slower in proportion.
+    If this machine has fewer than `CORES` cores, the GPUs are slower in proportion.
     """
     rate = rate or MEASURED * min(cores(), CORES) / CORES
     rows, table = SHARDS[0], captions(4 * times)
@@ -222,8 +222,8 @@ def devices(measured: Measured, model: str, times: int, rate: float | None) -> N
 
 
 def made_up_gpu(model: str, rate: float, folder: str, number: int) -> Translator:
-    """A translator on a GPU that sleeps and gives sources back; it keeps in a file for how many
-    seconds it was busy, when it began, and when it ended."""
+    """A translator on a GPU that sleeps and returns the sources; a file has its seconds of work,
+    its first beginning and its last end."""
     import ctranslate2
 
     gpu.chosen = lambda options: [0]
@@ -256,7 +256,7 @@ def made_up_gpu(model: str, rate: float, folder: str, number: int) -> Translator
 
 
 class Decoded(NamedTuple):
-    """What a made-up GPU gives for a source."""
+    """What a made-up GPU returns for a source."""
 
     done: Future[None]
     pieces: list[str]

@@ -3,9 +3,9 @@
 python -m benchmarks.judged_precision [--labels FILE] [--model DIR] [--splits N]
 
 The references of judged pairs are split at random: one half chooses the cut and states its
-precision, the other half measures it. Deciles are those of all pairs, as in a run. Counted are the
-splits in which the measured precision is within Wilson's interval, which takes pairs for
-independent and does not know of the choice.
+precision, the other half measures it. Deciles are cut over all pairs, as in a run. The table counts
+the splits in which the measured precision is within Wilson's interval, which assumes independent
+pairs and ignores that the cut was chosen.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ GOOD = 70.0
 
 
 class Split(NamedTuple):
-    """What one half stated, and the other measured."""
+    """What one half stated, and what the other half measured."""
 
     measured: float
     wilson: tuple[float, float]

@@ -5,9 +5,10 @@ python -m benchmarks.judged_rewordings --model DIR [--labels FILE] [--paragram F
 
 Of the judged pairs with a unigram F1 of at most 0.7 (0.5), each score keeps its highest quarter;
 precision is the share of pairs with labels of at least 70. The references are divided into two
-halves by a hash: one chooses the best combination and fits the learned one, and only what it chose
-is measured on the other, with 95% intervals by bootstrap over references. Counted are pairs whose
-translation score is known. Checks stand in front of a score: pairs that fail one rank last.
+halves by a hash: one chooses the best combination and fits the learned one, and only the chosen
+ones are measured on the other half, with 95% intervals by bootstrap over references. Only pairs
+with a known translation score count. If checks are combined with a score, pairs that fail one rank
+last.
 """
 
 import csv
@@ -56,7 +57,7 @@ COMBINATIONS: dict[str, dict[str, float]] = {
         {BASELINE: 1.0, "worst_word": 1.0, "translation_score": 0.4},
     )
 }
-"""Sums of scores in standard deviations; more is better of every score."""
+"""Sums of scores in standard deviations; for every score, higher is better."""
 FILTERS = [*((check,) for check in CHECKS), CHECKS]
 _WORD = re.compile(r"[^\W_]+(?:['’][a-z]+)?")
 
@@ -64,7 +65,7 @@ Floats = NDArray[np.float64]
 
 
 class Judged(NamedTuple):
-    """n judged pairs, none of them copies; more is better of every score."""
+    """n judged pairs, none of them copies; for every score, higher is better."""
 
     labels: Floats  # [n]
     group: NDArray[np.int64]  # [n]: the number of the reference
@@ -155,7 +156,7 @@ def worst_word(first: pa.Array, second: pa.Array, *, model: Any) -> Floats:
 
 
 def _words(text: str, spans: Any, vectors: Any) -> tuple[list[str | None], Any]:
-    """The stems of a text's words, None of a function word, and their unit vectors."""
+    """The stems of a text's words (None for a function word), and their unit vectors."""
     stems, units = [], []
     for word in _WORD.finditer(text):
         own = (spans[:, 0] < word.end()) & (spans[:, 1] > word.start())
@@ -198,8 +199,8 @@ def score(
 
 
 def combined(judged: Judged) -> dict[str, Floats]:
-    """The combinations whose scores are there, and the learned one, fitted on the half that
-    chooses, on pairs with different words.
+    """The combinations whose scores are known, and the learned one, which is fitted on pairs with
+    different words in the half that chooses.
     """
     units = {n: (v - v.mean()) / max(v.std(), 1e-9) for n, v in judged.scores.items()}
     found = {
@@ -225,7 +226,7 @@ class Found(NamedTuple):
 
     precision: float
     interval: tuple[float, float]
-    lead: tuple[float, float]  # interval of the precision over that of the baseline
+    lead: tuple[float, float]  # interval of the precision minus the baseline's precision
     spearman: float
 
     def cells(self) -> list[str]:
@@ -249,8 +250,8 @@ def measure(judged: Judged, values: Floats, limit: float, *, chooses: bool) -> F
 
 
 def chosen(judged: Judged, combinations: Mapping[str, Floats]) -> list[str]:
-    """The baseline, the best score and, for each limit, the best combination where half chooses;
-    the learned one.
+    """The baseline, the best score, the best combination for each limit, and the learned
+    combination, all by the half that chooses.
     """
 
     def at(values: Floats, limit: float) -> float:

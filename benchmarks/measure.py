@@ -13,9 +13,8 @@ import psutil
 class Cost:
     """Wall-clock and CPU seconds, and peaks of the process tree: memory in bytes, open files.
 
-    `own_seconds` are the CPU seconds of the command's first process: those of a run's launcher are
-    not shared by its workers. `peak_rss` counts pages that processes share once for each of them,
-    `peak_pss` once in all.
+    `own_seconds` are the CPU seconds of the command's first process alone, which is the launcher of
+    a run. `peak_rss` counts shared pages once for each process, `peak_pss` counts them once in all.
     """
 
     seconds: float = 0.0
@@ -27,7 +26,7 @@ class Cost:
 
 
 def paraloom(*arguments: str, workers: int | None = None) -> list[str]:
-    """The command `paraloom` with the present Python, of a stage with so many workers."""
+    """The command line that runs `paraloom` with the present Python, with `workers` if given."""
     beam = ["--", "--direct_num_workers", str(workers)] if workers else []
     return [sys.executable, "-m", "paraloom.pipeline.cli", *arguments, *beam]
 
@@ -36,7 +35,7 @@ def cost(command: list[str], *, every: float = 0.2, log: Path | None = None) -> 
     """Run a command to its end and watch its process tree.
 
     Args:
-        every: seconds between two looks.
+        every: seconds between two measurements.
         log: a file for what the command prints.
 
     Raises:

@@ -3,7 +3,7 @@
 python -m benchmarks.mining --model DIR --nmt DIR --data DIR [--books DIR] [--known N] [--others N]
 
 English captions of Multi30k and their back-translations are the known pairs. The other sentences
-are halves of different captions, joined, and the lines of books. A pair that is found and not known
+are joined from halves of different captions, or lines of books. A pair that is found and not known
 counts as wrong, though a joined caption may mean the same as another: precisions are lower bounds.
 """
 
@@ -36,7 +36,8 @@ lines = pa.array(lines)
 table = {"reference": lines.take(pa.array(i)), "translation": lines.take(pa.array(j))}
 pq.write_table(pa.table({**table, "cosine": pa.array(score, pa.float32())}), sys.argv[3])
 """
-"""`paraphrase_mining` behind the encoding, so that both use the same encoder."""
+"""The program that encodes the sentences with the same encoder, and searches with
+`paraphrase_mining`."""
 
 
 def sentences(data: Path, nmt: str, books: Path | None, known: int, others: int) -> list[list[str]]:

@@ -3,10 +3,10 @@
 python -m benchmarks.near_duplicates [--workers N] [--planted N] [--threshold T] …
     [--datatrove PYTHON] [ROWS]
 
-Each copy is a pair of 12 words a side with 1, 2 or 4 words changed on both sides;
-the other rows that go are near-copies, too, of short sentences. The job `select`
-runs with and without the key, in this process's workers. With a Python that has
-datatrove, its MinHash reads the same pairs: n-grams of words, and of 2 words.
+Each copy is a pair of 12 words a side with 1, 2 or 4 words changed on both sides; the other
+rejected rows are short sentences, and near-copies, too. The job `select` runs with and without the
+key, in this process's workers. With a Python that has datatrove, its MinHash reads the same pairs,
+with n-grams of 5 and of 2 words.
 """
 
 import json
@@ -61,7 +61,8 @@ def sentences(rng: np.random.Generator, rows: int) -> np.ndarray:
 
 
 def copies_of(rows: int) -> tuple[dict[str, list[str]], dict[str, tuple[int, str]]]:
-    """Texts of originals, then of their copies; the words changed and the original of each copy."""
+    """Texts of originals, then of their copies; for each copy, the number of changed words and the
+    original."""
     rng = np.random.default_rng(1)
     texts: dict[str, list[str]] = {}
     changed = np.repeat(CHANGED, rows)
@@ -110,7 +111,7 @@ def _both_sides(folder: str, shards: Sequence[Shard]) -> str:
 
 
 def _found(out: Path, kinds: dict[str, tuple[int, str]], planted: int) -> tuple[str, ...]:
-    """Cells for what datatrove rejects, which is any row of a cluster but one."""
+    """Table cells on the rows that datatrove rejects: all rows of a cluster except one."""
     lines = (line for path in out.glob("gone/*.jsonl") for line in path.read_text().splitlines())
     gone = {json.loads(line)["id"] for line in lines}
     hit = [count for id, (count, original) in kinds.items() if gone & {id, original}]

@@ -1,6 +1,6 @@
 """Multi30k with foreign and broken lines added: what `input.where` should find.
 
-Each kind of line is as frequent as every other: wrong languages, sides of different content, lines
+All kinds of broken lines are equally frequent: wrong languages, sides of different content, lines
 without a sentence, and copies.
 """
 
@@ -29,7 +29,7 @@ Sides = Sequence[tuple[str, str, str]]
 
 
 def add_noise(sides: Sides, *, share: float, seed: int) -> list[Line]:
-    """The pairs of Czech and English, and `share` times as many broken ones among them."""
+    """The Czech–English pairs, mixed with `share` times as many broken ones."""
     draw = random.Random(seed)
     lines = [Line(czech, english, "") for czech, english, _ in sides]
     for number in range(round(share * len(sides))):
@@ -76,7 +76,7 @@ def _cut(draw: random.Random, text: str) -> str:
 
 
 def _merged(draw: random.Random, sides: Sides, side: int) -> tuple[str, str]:
-    """One side with the sentence of the next line after it."""
+    """A pair in which one side is followed by the sentence of the next line."""
     at = draw.randrange(len(sides) - 1)
     pair = list(sides[at][:2])
     pair[side] += " " + sides[at + 1][side]

@@ -1,7 +1,8 @@
 """The three scores in plain Python, pair by pair: the baseline of the vectorised scorers.
 
-Ordinary Python on lists of strings: a tokeniser call a sentence, `collections.Counter` for
-trigrams, numpy for the mean of a sentence's word vectors. It also defines the scores for the tests.
+Ordinary Python on lists of strings: one call of the tokeniser per sentence, `collections.Counter`
+for trigrams, numpy for the mean of a sentence's word vectors. Tests use it as the definition of the
+scores.
 """
 
 import math
@@ -14,7 +15,7 @@ Tokenizer = Callable[[str], list[str]]
 
 
 def fast_tokenizer() -> Tokenizer:
-    """Moses in C++."""
+    """Moses' tokeniser in C++."""
     from mosestokenizer import MosesTokenizer
 
     moses = MosesTokenizer("en")

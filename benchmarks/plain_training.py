@@ -50,7 +50,7 @@ class PlainLSTM(PlainEncoder):
 
 
 class PlainTrainer:
-    """Adam on the margin loss; a negative of each sentence comes from the other side."""
+    """Adam on the margin loss; the negative of a sentence comes from the other side."""
 
     def __init__(
         self, encoder: PlainEncoder, *, margin: float, learning_rate: float, batch_size: int
@@ -64,9 +64,10 @@ class PlainTrainer:
         """Find all negatives, then make one step per mini-batch.
 
         Args:
-            instead: rows of the negatives of left among right and of right among left, [2, n], to
-                train on instead of its own. Where two sentences are as near but for rounding, they
-                may differ; `gap` says by how much at most.
+            instead: negatives to train on instead of its own, [2, n]: for each left sentence a row
+                of right, and for each right sentence a row of left. They may differ from its own
+                where only rounding decides which sentence is nearest; `gap` is the largest such
+                difference of cosines.
         """
         size = self.batch_size
         batches = [pairs[i : i + size] for i in range(0, len(pairs), size)]

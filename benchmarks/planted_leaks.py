@@ -2,9 +2,10 @@
 
 python -m benchmarks.planted_leaks [--workers N] [--planted N] [--model NAME] [ROWS]
 
-A run of generated pairs (`benchmarks.scale`) gets sentences of STS and SICK in place of some
-translations, each changed in one of several ways, and sentences of the transfer tasks as rows that
-hold none. Needs PARALOOM_DATA. Cosines of a model (`--model`) are those of these two alone.
+In a run of generated pairs (`benchmarks.scale`), sentences of STS and SICK, unchanged or changed in
+one of several ways, replace some translations, and sentences of the transfer tasks replace others,
+as rows without a leak. With `--model`, cosines are computed only for these two kinds of sentences.
+Needs PARALOOM_DATA.
 """
 
 import os
@@ -43,7 +44,7 @@ _SAME = 0.9  # of the scale: two sentences with a higher label are paraphrases
 
 
 def evaluation_pairs(data: Path) -> tuple[list[str], list[tuple[str, str]]]:
-    """First sentences of all pairs, and the pairs of paraphrases with a second that is new."""
+    """First sentences of all pairs, and the paraphrase pairs whose second is not among them."""
     sets = [*read_labelled(data / "sick")]
     for year in sorted((data / "sts").iterdir()):
         sets += read_labelled(year)
@@ -94,7 +95,7 @@ def texts(data: Path, planted: int) -> tuple[list[str], dict[str, list[str]]]:
 
 
 def put_into(run: Path, planted: dict[str, list[str]]) -> dict[str, str]:
-    """Replace translations of a run at random; the kind of each id."""
+    """Replace random translations of a run; return the kind of each replaced id."""
     entries = [(kind, text) for kind, of_kind in planted.items() for text in of_kind]
     done = receipts(str(run / "back_translate"))
     starts = np.cumsum([0, *(receipt.rows_out for receipt in done)])

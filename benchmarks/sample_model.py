@@ -55,7 +55,7 @@ def halved(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def ship(trained: Path, folder: Path) -> None:
-    """Write the model folder of the package from that of a training."""
+    """Write the package's model folder from the folder of a training."""
     report = json.loads((trained / REPORT).read_text())
     state = read_state(trained / CHECKPOINT)
     state["model"] = halved(state["model"])

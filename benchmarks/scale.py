@@ -1,11 +1,12 @@
-"""A run of generated pairs from their translations to the data card, stage by stage.
+"""Cost of each command, from `score` to the data card, in a run of generated pairs.
 
 python -m benchmarks.scale ROWS … [--workers N] … [--shard-rows N] [--folder FOLDER]
 
 Makes a run folder whose translations are finished, and runs the real commands on it: `score`,
 `bucket`, `select` (with duplicates, `size` and `where`; it writes report and data card), `select`
-once more with nothing to do, and those that look at a run, for each number of workers. The column
-"own" has the CPU seconds of the launcher alone. One pair in 50 repeats one of the shard before.
+again with nothing to do, and `status`, `explain` and `compare`, for each number of workers. The
+column "own" has the CPU seconds of the launcher alone. From the second shard on, one pair in 50
+repeats a pair of the previous shard.
 """
 
 import shutil
@@ -39,7 +40,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 
 def make_run(folder: Path, rows: int, shard_rows: int) -> Path:
-    """Write a configuration and a run with finished translations; the configuration."""
+    """Write a configuration and a run with finished translations; return the former's path."""
     run = folder / "run"
     generated.write(run / "back_translate", rows, shard_rows=shard_rows, repeats=0.02)
     generated.write_vectors_for(folder)

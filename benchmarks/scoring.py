@@ -23,9 +23,9 @@ SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
 
 
 def seconds(config: Path, *beam: str) -> float:
-    """Of the commands `score` and `bucket`, with these options of Beam."""
+    """Seconds of the commands `score` and `bucket` together, with these options of Beam."""
     log, given = config.with_name("log.txt"), ("--config", str(config))
-    cost(paraloom("train-paragram", *given), log=log)  # word vectors in their form, once
+    cost(paraloom("train-paragram", *given), log=log)  # not timed: prepares the word vectors once
     stages = (paraloom(of, "--force", *given, "--", *beam) for of in ("score", "bucket"))
     return sum(cost(command, log=log).seconds for command in stages)
 

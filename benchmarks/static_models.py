@@ -2,10 +2,10 @@
 
 python -m benchmarks.static_models --pairs FILE --tokenizer FILE --out DIR [--epochs N] [--rate R]
 
-Both have the WordPiece tokeniser in a `tokenizer.json`, such as that of a BERT model. The weights
-of `DIR/static-trained` are trained on the columns `reference` and `translation` of Parquet files,
-with the loss that sentence-transformers recommends for such models; those of `DIR/static-random`
-are where this training starts. `paraloom evaluate` then puts them beside an encoder.
+Both have the WordPiece tokeniser in a `tokenizer.json`, such as a BERT model's. The weights of
+`DIR/static-trained` are trained on the columns `reference` and `translation` of Parquet files, with
+the loss that sentence-transformers recommends for such models; the weights of `DIR/static-random`
+are the initial ones of this training. `paraloom evaluate` compares both models with an encoder.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     tokenizer.no_truncation()
     module = StaticEmbedding(tokenizer, embedding_dim=DIM)
     with torch.no_grad():
-        module.embedding.weight *= START  # the cosines remain
+        module.embedding.weight *= START  # cosines stay the same
     model = SentenceTransformer(modules=[module], device="cpu")
     model.save(str(options.out / "static-random"))
     pairs = pq.read_table(options.pairs, columns=["reference", "translation"])

@@ -4,10 +4,10 @@ python -m benchmarks.stores [--shards N] [--rows N] [--places NAME] …
     [--receipts N --delay SECONDS]
 
 `ingest`, and `score`, `bucket` and `select` of generated pairs in many small shards, with one
-worker, on this machine's disk, on moto's server, and on `gcp-storage-emulator`; both servers are
-in this process and count the requests. Operations are calls of `paraloom.beam_jobs.storage`.
-With `--receipts`, only so many receipts are read and set aside on Google's storage, which answers
-each request after a delay.
+worker, on this machine's disk, on moto's server, and on `gcp-storage-emulator`; both servers are in
+this process and count the requests. Operations are calls of `paraloom.beam_jobs.storage`. With
+`--receipts`, the program only reads this number of receipts from Google's storage, which answers
+each request after a delay, and sets them aside.
 """
 
 import json
@@ -42,7 +42,8 @@ OPERATIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a run is: its folder, the Beam options and variables that lead there, its requests."""
+    """Where a run is: its folder, the Beam options and variables for it, and its requests by
+    name."""
 
     folder: str
     options: Sequence[str] = ()
@@ -130,7 +131,7 @@ def measure(name: str, shards_: int, rows: int) -> list[tuple[str, int, int, flo
 
 
 def inside(counted: Path, arguments: list[str]) -> int:
-    """The command, which leaves the number of its operations at `counted`."""
+    """Run the command, write its numbers of operations to `counted`, and return its exit code."""
     from paraloom.pipeline.cli import main as paraloom
 
     operations: Counter[str] = Counter()
@@ -173,7 +174,7 @@ def measure_receipts(number: int, delay: float) -> None:
             found = shards.receipts(folder)
             print(f"{what} reading of {len(found)} receipts: {time.monotonic() - started:.1f} s")
         started = time.monotonic()
-        shards.outdate(folder, found)  # without columns to copy, a request each
+        shards.outdate(folder, found)  # one request each, since no columns are copied
         print(f"outdating of {len(found)}: {time.monotonic() - started:.1f} s")
 
 

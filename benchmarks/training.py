@@ -2,10 +2,10 @@
 
 python -m benchmarks.training [--steps N] [--threads N] [--device cuda]
 
-Both start from the same weights, get the same mega-batches and take turns. Each looks for the
-negatives itself; where two are as near but for rounding, both train on ours. The largest difference
-between their losses is printed. The corpus is Multi30k's captions, or made-up ones, with a changed
-copy of each.
+Both start from the same weights, get the same mega-batches and take turns. Each finds its negatives
+itself; where only rounding decides which of two is nearer, both train on ours. The largest
+difference between their losses is printed. The corpus consists of Multi30k's captions, or made-up
+ones, with a changed copy of each.
 """
 
 import copy
@@ -42,7 +42,7 @@ def main(steps: int = 200, threads: int = cores(), device: str = "cpu") -> None:
 
 
 def measure(measured: Measured, steps: int, device: str) -> None:
-    """Both encoders of the papers' tables, beside the plain procedure."""
+    """Measure both encoders of the papers' tables against the plain procedure."""
     texts = corpus()
     for model in ("word-avg", "bilstm-avg"):
         compare(measured, model, texts, steps, device)
@@ -89,7 +89,8 @@ def plain_of(trainer: PairTrainer) -> PlainEncoder:
 
 
 def compare(measured: Measured, model: str, texts: Texts, steps: int, device: str) -> None:
-    """Both for so many steps, mega-batch by mega-batch in turns."""
+    """Train ours and the plain one for `steps` steps, in turns after each mega-batch; add the
+    rates."""
     trainer, pairs = trainer_of(model, texts, device)
     options = trainer.options
     plain = PlainTrainer(
@@ -137,7 +138,7 @@ def warm(trainer: PairTrainer, pairs: Pairs) -> None:
 
 
 def seconds(work: Callable[[], Any], device: str) -> float:
-    """How long it takes, with what it left to a GPU."""
+    """Seconds of a call, including the work that it leaves to a GPU."""
     started = time.perf_counter()
     work()
     if device != "cpu":

@@ -30,7 +30,7 @@ CONDITIONS = (
     "token_ratio in 0.45..1.35",
     "character_ratio in 0.5..1.35",
 )
-"""Those that docs/choosing-pairs.md recommends for Czech and English."""
+"""The conditions that docs/choosing-pairs.md recommends for Czech and English."""
 
 
 def measure_conditions(lines: Sequence[Line], measured: Measured) -> None:

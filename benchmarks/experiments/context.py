@@ -57,8 +57,8 @@ _STATED = {
         ("GRU–BOW, encoder", "GRU–GRU, encoder"),
     ],
 }
-"""Those of the text about STS: the abstract, section 5, Appendix C, the caption of Table 4. About
-transfer, section 5 says that BOW–GRU, concat is best."""
+"""The comparisons that the paper's text makes on STS: in the abstract, section 5, Appendix C and
+the caption of Table 4. On transfer, section 5 says that BOW–GRU, concat is best."""
 _STEPS = 10
 _SMALL = "Decoding Decoders on three books with 1000 words"
 _NOTE = (
@@ -81,9 +81,11 @@ class ContextCell(TaskCell):
 
 
 def _compared(model: SentenceEncoder, inputs: Inputs) -> tuple[Scores, dict[str, int]]:
-    """Scores of every space, and of `concat` and `mean` with the steps that are best on the
-    development data, which are the second result. Of these and of the encoder's vector, there are
-    scores of the transfer tasks, with the steps that are best by the dot product.
+    """Return scores, and the numbers of steps that are best on the development data.
+
+    Every space has scores, and so have `concat` and `mean` with the best numbers of steps. The
+    encoder's vector, `concat` and `mean` also have scores of the transfer tasks, the latter two
+    with the steps that are best by the dot product.
     """
     found = compare_spaces(model, _data(inputs), steps=_STEPS, agree=resampled)
     scores: Scores = {}
@@ -125,7 +127,7 @@ def _scores(agreement: Correlations, compare: str) -> Scores:
 
 
 def _transfer(model: SentenceEncoder, spaces: Mapping[str, Space], inputs: Inputs) -> Scores:
-    """The accuracy of every task, or SICK's r; NaN for those without data."""
+    """The accuracy of every task, or SICK's r; NaN for tasks without data."""
     tasks = decoding_figures.TASKS
     scores: Scores = {f"{name} {task}": np.nan for name in spaces for task in tasks}
     for name, space in spaces.items():
@@ -198,7 +200,7 @@ def _similarity(models: Mapping[str, ContextCell]) -> Table:
 
 
 def _steps(models: Mapping[str, ContextCell]) -> Table:
-    """Figures 2 and 3, of which only what the text says is known."""
+    """Figures 2 and 3; only the values in the paper's text are known."""
     rows, prefixes, claims = {}, {}, []
     spaces = ["encoder"] + [f"{how} {step}" for how in _HOW for step in range(1, _STEPS + 1)]
     for name in ("GRU–GRU", "BOW–GRU"):

@@ -1,7 +1,7 @@
 """Tables 9 to 11 of W&G (Wieting & Gimpel 2017): the gates of a GRAN by tag and dependency label.
 
-The GRAN is the one of Table 8, with seed 1. The sentences are those of three books with at most 15
-tokens (in the paper, 10,000 of Wikipedia). A label counts if it has at least 20 words.
+The GRAN is the one of Table 8, with seed 1. The sentences come from three books and have at most 15
+tokens (in the paper, 10,000 sentences of Wikipedia). A label counts if it has at least 20 words.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from paraloom.papers.analyses.moments import Moments
 from paraloom.papers.datasets.contiguous_text import read_text
 
 _LONGEST = 15  # tokens (footnote 8)
-_LEAST = 20  # words of a label
+_LEAST = 20  # words that a label must have
 _TABLE_9 = {
     "tags": (
         "NNP NNPS CD NNS VBG NN JJ UH VBN JJS",
@@ -29,7 +29,8 @@ _TABLE_9 = {
         "possessive cop det auxpass prep cc mark aux expl neg",
     ),
 }
-"""With the highest norms, the highest first; with the lowest, the lowest first."""
+"""Labels with the highest norms (highest first), then labels with the lowest norms (lowest
+first)."""
 _TABLES_10_AND_11 = {
     "JJ": {"xcomp": 170.6, "acomp": 167.1, "root": 157.4, "amod": 143.1, "advmod": 121.6},
     "VBG": {

@@ -3,7 +3,7 @@
 As in 6.2, word vectors start from PARAGRAM, mini-batches have 100 pairs, recurrent encoders read
 30% of the pairs scrambled, and negatives come from both sides of a mega-batch (footnote 8). Each
 training has one epoch. A bidirectional encoder averages the states of its directions (4.1). Nothing
-is chosen by these figures. The paper's figures of Tables 3 to 5 are those of STS 2017.
+is chosen by these figures. The paper's figures of Tables 3 to 5 are for STS 2017.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ _PAIRS = [_LARGER, *_OVER_SINGLE]
 _SIZES = (1, 20, 40)
 _NOTE = "27,359 pairs of captions, 1 epoch, batches of 100, 300 units."
 _AS_BEFORE = "Settings as in Table 5, with M = 20."
-_SAMPLE = 100_000  # pairs of a source in Table 3, at most
+_SAMPLE = 100_000  # at most so many pairs of each source in Table 3
 _SHOWN = 3  # sentences in Table 6
 
 
@@ -79,7 +79,7 @@ def tables(
 
 
 def _marked(rows: Mapping[str, Any], figures: paper.Paper) -> dict[str, Any]:
-    """The rows; those that the paper does not have are marked."""
+    """The rows, in which names that the paper does not have are marked."""
     return {name if name in figures else f"{name} (ours)": cell for name, cell in rows.items()}
 
 
@@ -232,7 +232,8 @@ def _by_year(encoders: Mapping[str, EncoderCell]) -> Table:
 
 
 def _readings(inputs: Inputs) -> Table:
-    """Our readings and those of the authors' code, with the encoder of configs/multi30k.yaml."""
+    """Our readings and the readings of the authors' code, with the encoder of
+    configs/multi30k.yaml."""
     words = EmbeddingOptions(
         initial_vectors=str(inputs.vectors),
         negatives="both",

@@ -55,7 +55,7 @@ class EncoderCell(AnyCell):
 
     options: EmbeddingOptions
     pairs: str = ""
-    """A folder of pairs within that of the results; "": the corpus."""
+    """A folder of pairs within the folder of the results; "": the corpus."""
 
     def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
         return {"encoder": self._training(seed, inputs), **_tests(inputs)}
@@ -142,8 +142,8 @@ class DifferenceCell(AnyCell):
 
 @dataclass(frozen=True, kw_only=True)
 class FilterCell(AnyCell):
-    """The best tenth of the pairs by a score (Table 4): that with the best encoder, by STS 2012 to
-    2014. All tenths have equally many pairs."""
+    """The best tenth of the pairs by a score (Table 4): the tenth whose encoder is best on STS 2012
+    to 2014. All tenths have equally many pairs."""
 
     options: EmbeddingOptions
     score: str
@@ -177,8 +177,8 @@ def benchmark(inputs: Inputs) -> Path:
 
 
 def encoder_scores(embed: Embed, inputs: Inputs) -> Scores:
-    """Those of `similarity_scores`, and of the STS Benchmark (`stsb`; its `captions` and `others`):
-    its test set, or else its development set."""
+    """The scores of `similarity_scores`, and of the STS Benchmark (`stsb`; its `captions` and
+    `others`): its test set, or else its development set."""
     folder = benchmark(inputs)
     file = next((f for name in ("test", "dev") if (f := folder / f"sts-{name}.csv").exists()), None)
     found = similarity_scores(embed, inputs)

@@ -13,7 +13,7 @@ MIXED = (
     "Trigram-Word-LSTM, concatenated",
 )
 ROWS = (*SIMPLE, LARGER, *MIXED)
-"""Of Tables 7, 8 and 9; LSTMs of 900 units and BiLSTMs are left out, for want of time."""
+"""Rows of Tables 7, 8 and 9; LSTMs of 900 units and BiLSTMs are left out, for want of time."""
 
 
 def _table(measures: str, *rows: str) -> Paper:

@@ -4,7 +4,7 @@ The phrase table is extracted from the corpus and split 80/10/10 by pairs; the t
 paraphrase of a phrase among 100 phrases. The GRU has the paper's size, dropout and step size; the
 words are PARAGRAM vectors of 300 dimensions, which are not trained. Development pairs choose the
 epoch. Table 1 needs the data of SemEval-2013 5(a) and of Turney (2012), in `semeval2013` and in
-`turney2012/train.txt` and `turney2012/test.txt` below --data; the table is there if they are.
+`turney2012/train.txt` and `turney2012/test.txt` below --data; without these data, it is left out.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,8 @@ _BATCH = 128
 
 
 class PhraseCell(TaskCell):
-    """A model trained on phrases; the table may have too few to choose among 100 (`UserError`)."""
+    """A model trained on phrases; if the table has too few to choose among 100, this is a
+    `UserError`."""
 
     def _measured(
         self, model: SentenceEncoder, metrics: dict[str, Any], inputs: Inputs
@@ -125,7 +126,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
 
 
 def _options(inputs: Inputs, model: str = "gru", epochs: int = 12, **section: Any) -> SystemOptions:
-    """The GRU's of the paper; `section` are options of the task."""
+    """The paper's options for the GRU; `section` has options of the task."""
     values: dict[str, Any] = {"table": str(_table(inputs)), **section}
     return SystemOptions(
         task="phrases",

@@ -1,10 +1,10 @@
 """Shows a table of results beside the claims of the paper, and judges them.
 
-A verdict is a test at 95%. The error of the mean difference has two parts: that of the seeds, whose
-trainings are independent (rows of the same training are compared seed by seed), and that of the
-test's pairs, by a bootstrap over the pairs, the same for both rows. Their variances are added; the
-degrees of freedom are Welch's and Satterthwaite's. Measures without resampled pairs have the first
-part only.
+A verdict is a test at 95%. The error of the mean difference has two parts: one from the seeds,
+whose trainings are independent (rows of the same training are compared seed by seed), and one from
+the test's pairs, by a bootstrap over the pairs, the same for both rows. The variances are added;
+the degrees of freedom are Welch's and Satterthwaite's. Measures without resampled pairs have only
+the first part.
 """
 
 import math
@@ -136,8 +136,9 @@ def judgements(table: Table, found: Found) -> list[tuple[list[str], list[list[st
 
 
 def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
-    """`holds` or `reversed` if the 95% interval of the difference is on one side of 0, else `open`;
-    the difference, half of the interval, and the paper's difference; `–` without data."""
+    """The verdict (`holds` or `reversed` if the 95% interval of the difference is on one side of 0,
+    else `open`), the difference, half of its interval, and the paper's difference; `–` without
+    data."""
     sides = [table.scores(row, measure, found) for row in (claim.better, claim.worse)]
     difference, half = interval(*sides, paired=table.shares_trainings(claim))
     if math.isnan(difference):
@@ -156,9 +157,9 @@ def interval(
     """The mean difference, and half of its 95% interval (NaN with one seed).
 
     Args:
-        first: for each seed, the score and those of resampled pairs, [1 + resamples] or [1].
-        second: the same of the other row; resample for resample, the pairs are the same.
-        paired: compare seed by seed, as they share trainings.
+        first: for each seed, the score and the scores of resampled pairs, [1 + resamples] or [1].
+        second: the same for the other row; each resample has the same pairs in both.
+        paired: whether the rows share trainings, so that they are compared seed by seed.
     """
     differences = [a - b for a, b in zip(first, second, strict=True)]
     seeds, *resamples = np.mean(differences, axis=0)

@@ -69,7 +69,8 @@ class CorrelationCell(AnyCell):
 
 
 def _correlated(first: Scores, second: Scores) -> Scores:
-    """Over the data sets of Table 4 that both have; with resampled pairs, if both have these."""
+    """The correlation over the data sets of Table 4 that both have; with resampled pairs if both
+    have them."""
     sets = [name for name in _WG4 if name in first and name in second]
     sides = [np.array([np.atleast_1d(of[name]) for name in sets]).T for of in (first, second)]
     found = np.array([correlation(*pair)[:2] for pair in zip(*sides, strict=True)])
@@ -131,8 +132,8 @@ def tables(inputs: Inputs) -> dict[str, Table]:
 
 
 def _wg1(plain: dict[str, SystemOptions]) -> Table:
-    """The pairs of PPDB are of single words here; the sentences are the corpus, not SimpWiki. Tags
-    are those that help in footnote 4."""
+    """Here, PPDB's pairs are pairs of single words, and the sentences come from the corpus, not
+    from SimpWiki. The tags are the ones that help in footnote 4."""
     models = ("AVG", "LSTM", "LSTM Avg")
     words, sentences = "PPDB's word pairs", "sentences"
     sources = {words: "phrases", sentences: "sentences"}
@@ -253,14 +254,14 @@ _WG4 = {
     "STS 2015 images": (85.8, 86.0, 85.8),
     "sick": (71.3, 72.4, 72.9),
 }
-"""LSTM Avg, AVG and GRAN, chosen on the sets of 2016; Twitter (2015) is not at hand."""
+"""Figures of LSTM Avg, AVG and GRAN, chosen on the sets of 2016; Twitter (2015) is not at hand."""
 _WG4_MODELS = ("LSTM Avg", "AVG", "GRAN")
 _WG4_ROWS = {name: name if name == "AVG" else f"{name}, {BOTH}" for name in _WG4_MODELS}
-"""The regulariser of each."""
+"""The regulariser of each row."""
 
 
 def _figures_at_hand(inputs: Inputs) -> dict[str, dict[str, float]]:
-    """The paper's figures by row: of the data sets that are here, and their means by year."""
+    """The paper's figures by row: for the data sets at hand, and their means by year."""
     of_sts = {f"STS {year} {name}" for year, names in SEMEVAL.items() for name in names}
     there = {f"STS {path.parent.name} {path.stem}" for path in inputs.sts.glob("*/*.tsv")}
     sets = [name for name in _WG4 if name not in of_sts or name in there]

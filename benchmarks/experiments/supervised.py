@@ -1,12 +1,12 @@
 """Tables 5, 6 and 8 of W&G (Wieting & Gimpel 2017): training on labelled pairs, the KL objective.
 
-Regularisers and their rates are those of the tables of transfer. Each training has 3 epochs, for
-want of time, and therefore a learning rate of 0.01, which was chosen among 0.001, 0.003 and 0.01 on
-the pairs that choose the epoch. With SICK, its trial pairs choose the epoch and its test pairs are
+Regularisers and their rates are as in the tables of transfer. Each training has 3 epochs, for want
+of time, and therefore a learning rate of 0.01, which was chosen among 0.001, 0.003 and 0.01 on the
+pairs that choose the epoch. With SICK, its trial pairs choose the epoch and its test pairs are
 reported, as in the paper; where the test pairs are not there, a tenth of the training pairs chooses
 the epoch and the trial pairs are reported. With STS 2012 to 2014 (in the paper to 2015), 40% of
-each set are for training, 10% choose the epoch, the rest is reported. "Universal" encoders are
-those of the tables of transfer (the paper's Tables 2 and 3), and λ_c and λ_w pull towards them.
+each set are for training, 10% choose the epoch, the rest is reported. "Universal" encoders are the
+encoders of the tables of transfer (the paper's Tables 2 and 3), and λ_c and λ_w pull towards them.
 """
 
 import hashlib
@@ -95,7 +95,7 @@ def _universal(name: str, inputs: Inputs) -> SystemOptions:
 
 
 def _universal_folder(name: str, inputs: Inputs) -> Path:
-    """Named by its options: an encoder with others is trained again."""
+    """A folder named by the options, so that an encoder with other options is trained again."""
     key = json.dumps(_universal(name, inputs).chosen(), sort_keys=True)
     return inputs.folder / "universal" / hashlib.sha256(key.encode()).hexdigest()[:16]
 

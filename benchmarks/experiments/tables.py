@@ -24,17 +24,18 @@ class Claim:
     better: str
     worse: str
     printed: Mapping[str, float | None] = field(default_factory=dict)
-    """The measures that it is about, with the difference that the paper prints (None: only in a
-    figure); empty: all reported measures."""
+    """The measures that the claim is about, with the difference that the paper prints (None: only
+    in a figure); empty: all reported measures."""
     figures: str = ""
-    """The paper's figures of both rows by its own measure, if that is none of the table."""
+    """The paper's figures of both rows by its own measure, if the table does not have this
+    measure."""
     stated: bool = True
-    """The paper's text says so; else only its figures do, the other way round where `printed` is
-    negative."""
+    """Whether the paper's text makes the claim. If not, only its figures do, and where `printed` is
+    negative, they order the rows the other way round."""
 
     @property
     def rows(self) -> list[str]:
-        """The rows that it is about."""
+        """The rows that the claim is about."""
         return [row for side in (self.better, self.worse) for row in side.split(MINUS)]
 
 
@@ -83,7 +84,7 @@ class Table:
     transposed: bool = False
     """Write a column for each row."""
     note: str = ""
-    """Settings that the heads do not tell."""
+    """Settings that the heads do not name."""
 
     @property
     def reported(self) -> list[str]:
@@ -95,7 +96,8 @@ class Table:
         return [figure(score) for score in self.scores(row, measure, found)]
 
     def scores(self, row: str, measure: str, found: Found) -> list[NDArray[np.float64]]:
-        """The same, with the scores of resampled test pairs; also of a row `A − B`."""
+        """The scores of a row or of `A − B`, one per seed, each with the scores of resampled test
+        pairs."""
         first, *others = (
             [np.atleast_1d(of.get(self.prefixes.get(name, "") + measure, math.nan)) for of in cells]
             for name in row.split(MINUS)

@@ -1,4 +1,4 @@
-"""Cells are computed in processes, and kept.
+"""Cells are computed in parallel processes, and their scores are kept.
 
 Not in `__main__`: a spawned process does not import a package's `__main__` again.
 """

@@ -1,7 +1,7 @@
 """The papers' other systems and analyses, as `paraloom.papers`.
 
-The product knows nothing of them, but that `paraloom papers COMMAND` leads here.
+The product refers to them only in `paraloom papers COMMAND`.
 """
 
-if __name__ != "paraloom.papers":  # a second copy of every class, in a checkout
+if __name__ != "paraloom.papers":  # else a checkout has every class twice
     raise ImportError(f"{__name__} is called paraloom.papers")

@@ -55,7 +55,7 @@ def schema() -> dict[str, Any]:
 
 
 class _Written(GenerateJsonSchema):
-    """Of values as they are written: those with a default are, too."""
+    """The schema of written values: values with a default are always written, too."""
 
     def field_is_required(self, field: Any, total: bool) -> bool:
         return True
@@ -72,7 +72,8 @@ def results_schema() -> dict[str, Any]:
 
 
 def _plain(node: Any) -> Any:
-    """Without generated titles and whole sections as defaults; descriptions on one line."""
+    """The schema without generated titles and whole sections as defaults, with one-line
+    descriptions."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, dict):

@@ -146,7 +146,7 @@ class LocalLinear:
         return float(np.mean(((self.y - estimates) / (1 - own)) ** 2))
 
     def _estimate(self, at: Floats) -> tuple[Floats, Floats]:
-        """The estimates, and the weight in each of a point at the same x."""
+        """The estimates, and the weight that each gives to a point at the same x."""
         blocks = [self._block(at[i : i + _BLOCK]) for i in range(0, len(at), _BLOCK)]
         if not blocks:
             return np.zeros(0), np.zeros(0)

@@ -36,9 +36,9 @@ class MaLSTMOptions(Options):
     """Task malstm: labelled pairs, distance of LSTM states (Mueller & Thyagarajan 2016)."""
 
     data: InputFiles
-    """Files or folders of labelled pairs: SICK, whose trial pairs train if its test pairs are
-    there, and are reported otherwise; or STS, of which each data set is split 40/10/50 into
-    training, development and test."""
+    """Files or folders of labelled pairs: SICK, or STS. SICK's trial pairs are training pairs if
+    its test pairs are there, and are reported otherwise. Each data set of STS is split 40/10/50
+    into training, development and test."""
     pretrain: list[InputFile] = Field(default=[])
     """Files or folders of other labelled pairs to train on first, on any scale."""
     synonyms: InputFile | None = None
@@ -60,15 +60,15 @@ class PhrasesOptions(Options):
 
     table: InputFile
     """Phrase pairs: the output of `paraloom papers extract-phrases`, PPDB, or tab-separated; plain
-    or gzip. For training on a task of its own: the folder of SemEval-2013 5(a), or a file of
+    or gzip. To train on a phrase task's own data: the folder of SemEval-2013 5(a), or a file of
     Turney's (2012) training questions."""
     samples: Count = 29
     """k: random phrases of the table that serve as negatives of each pair."""
     fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Fraction of the training pairs, sampled at random, to train on."""
     held_out: Rate = 0.1
-    """Fraction of the pairs left out for the test, and the same again to choose the epoch; the test
-    is to find the paraphrase among 100."""
+    """Fraction of the pairs left out for the test; as many are left out to choose the epoch. The
+    test is to find the paraphrase among 100."""
     split: Literal["pairs", "phrases"] = "pairs"
     """What is left out at random: pairs, or phrases with all their pairs, so that one phrase of
     each test pair is new."""
@@ -94,8 +94,9 @@ class ContextOptions(Options):
     text: InputFiles
     """Files of contiguous text, plain or gzip."""
     format: Literal["plain", "czeng20", "lines"] = "plain"
-    """plain: spaCy splits the text into sentences; czeng20: a row each, with empty lines between
-    documents; lines: the same with one sentence a line, as in the Toronto Books Corpus."""
+    """plain: spaCy splits the text into sentences; czeng20: one sentence a row, with empty lines
+    between documents; lines: as czeng20, but a line is a sentence, as in the Toronto Books
+    Corpus."""
     decoder: Literal["gru", "bow"] = "gru"
     """Predicts the two sentences: a layer-normalised GRU for each, or all words at once."""
     max_words: Count = 30
@@ -117,7 +118,7 @@ class ContextOptions(Options):
 
 
 class SystemOptions(EmbeddingOptions):
-    """The encoder and its training. Defaults are those of the papers where they agree.
+    """The encoder and its training. Defaults are the papers' values where the papers agree.
 
     W&G is Wieting & Gimpel 2017, ParaNMT is Wieting & Gimpel 2018.
     """
@@ -199,7 +200,7 @@ class SystemOptions(EmbeddingOptions):
         return open_head(settings)
 
     def completed(self, encoder: Any, words: int) -> Any:
-        """The encoder, for the task `context` with decoders that predict this many words."""
+        """The encoder; for the task `context`, with decoders that predict this many words."""
         section = self.context
         if section is None or self.task != "context":
             return encoder

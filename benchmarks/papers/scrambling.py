@@ -63,7 +63,7 @@ def _swapped(
 class VariantTrainer(PairTrainer):
     """Training on pairs with the variants."""
 
-    before: Sentences | None = None  # what negatives are selected from, if not scrambled
+    before: Sentences | None = None  # unscrambled sentences to select negatives from
 
     def scramble(self, sides: Sequence[Sentences], random: np.random.Generator) -> list[Sentences]:
         """The sides with words in random order."""
@@ -83,7 +83,7 @@ class VariantTrainer(PairTrainer):
         keys: NDArray[np.uint64],
         sources: NDArray[np.uint64] | None = None,
     ) -> NDArray[np.int64]:
-        """The negatives of the sentences, or of these before they were scrambled."""
+        """The negatives of the sentences, or of the sentences before they were scrambled."""
         return super().negatives(self.before or sentences, keys, sources)
 
 

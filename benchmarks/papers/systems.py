@@ -21,7 +21,7 @@ def _gran(pooling: Pooling, variant: Variant, meaning: str, **more: Any) -> Entr
     return Entry(meaning, recurrent(pooling, around=partial(GRAN, variant=variant), **more))
 
 
-_LSTMS = {  # with more cells
+_LSTMS = {  # replace the product's, and have more cells
     "lstm": recurrent("last"),
     "lstm-avg": recurrent("mean"),
     "bilstm": recurrent("last", both=True),
@@ -31,7 +31,7 @@ _LSTMS = {  # with more cells
 
 KNOWN.append(SystemOptions)
 OURS = frozenset(ENCODERS)
-"""The encoders that are not only the papers'."""
+"""The encoders of the product."""
 
 ENCODERS |= {name: ENCODERS[name]._replace(build=build) for name, build in _LSTMS.items()}
 ENCODERS |= {

@@ -63,7 +63,8 @@ def _values(scorer: Scorer) -> str:
 
 
 def _needs(scorer: Scorer) -> Markdown:
-    """The columns besides the two sides, and the resource; keys of the configuration as code."""
+    """What a scorer reads besides the two sides: columns, and its resource, with configuration keys
+    as code."""
     columns = [code(name) for name in scorer.reads if name not in ("reference", "translation")]
     resource = [scorer.resource.remedy] if scorer.resource else []
     return Markdown(
@@ -126,14 +127,14 @@ def _paper_commands() -> Markdown:
 
 
 def _command(listed: Any, entries: Sequence[Command], start: str = "paraloom") -> tuple[str, str]:
-    """What one must type, and the line in the help."""
+    """What a user must type, and the command's line in the help."""
     found = next((entry for entry in entries if entry.name == listed.name), None)
     words = _required(found.load().params) if found else ["COMMAND"]
     return code(" ".join([start, listed.name, *words])), listed.short_help or listed.help
 
 
 def _required(parameters: Sequence[Any]) -> Iterator[str]:
-    """All arguments, of several forms the first; then the options that must be given."""
+    """All arguments, each in the first of its forms; then the required options."""
     for of in parameters:
         if of.param_type_name == "argument":
             first = of.metavar.partition("|")[0]

@@ -1,6 +1,7 @@
 """Checks that a configuration names the languages of its texts and of its translation model.
 
-A certain mistake is a UserError, a possible one a notice. `input.check_languages: false` skips all.
+A certain mistake is a UserError, a possible one a notice. `input.check_languages: false` skips all
+checks but `of_codes`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Dataflow: checks before a job is submitted, and one worker process per GPU."""
+"""Dataflow: checks before a job is submitted, and one worker process per machine."""
 
 import re
 from collections.abc import Sequence
@@ -39,9 +39,9 @@ def one_process(arguments: Sequence[str], accelerator: str | None) -> list[str]:
     """Add arguments for one worker process per machine, so that it has one copy of each model.
 
     By default Dataflow starts one process per core with 12 threads: each process would load
-    the model and use all cores, and each thread would hold a shard. Here each GPU has one thread
-    that decodes (without GPUs, all cores have one), and one thread more reads or writes meanwhile.
-    The user's `--number_of_worker_harness_threads` takes precedence.
+    the model and use all cores, and each thread would hold a shard. Here one thread decodes per
+    GPU (without GPUs, one for all cores), and one more thread reads or writes meanwhile. The user's
+    `--number_of_worker_harness_threads` takes precedence.
     """
     if accelerator is None and runner_of(arguments) != DATAFLOW:
         return [*arguments]

@@ -77,8 +77,8 @@ def labels_of(
 ) -> Iterator[list[tuple[str, str]]]:
     """Part of speech and dependency label of every token of tokenised sentences.
 
-    The part of speech is the fine-grained tag, for English that of the Penn Treebank (VBG, NNP,
-    JJ), or else the coarse tag, or else `–`.
+    The part of speech is the fine-grained tag, for English the Penn Treebank's (VBG, NNP, JJ), or
+    else the coarse tag, or else `–`.
     """
     from spacy.tokens import Doc
 

@@ -11,8 +11,8 @@ import numpy as np
 class Moments:
     """The mean of `count` values, and the sum of the squared deviations from it.
 
-    A sum of moments is that of all values together (Chan, Golub & LeVeque 1979): unlike sums of
-    squares it avoids cancellation, and the same parts in the same order give the same bits.
+    Added moments are the moments of all values together (Chan, Golub & LeVeque 1979): unlike sums
+    of squares, they avoid cancellation, and the same parts in the same order give the same bits.
     """
 
     count: int = 0
@@ -21,7 +21,7 @@ class Moments:
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """The moments of values, repeated `weights` (integers) times; computed in float64.
+        """The moments of values, each repeated as often as `weights` (integers) says; in float64.
 
         >>> Moments.of(np.array([1.0, 3.0])).deviation
         1.0

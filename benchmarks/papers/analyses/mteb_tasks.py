@@ -21,7 +21,8 @@ from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, write
 
 
 def find_tasks(names: Sequence[str]) -> dict[str, Any]:
-    """Tasks of the package mteb by name; of a task in several languages, its English part."""
+    """Tasks of the package mteb by name; a task in several languages is limited to its English
+    part."""
     try:
         import mteb
     except ImportError as error:
@@ -36,12 +37,12 @@ def run_mteb(
 ) -> dict[str, Any]:
     """The main scores × 100 of the `tasks` that `find_tasks` found.
 
-    A task with pairs in `data`, all of them, reads them there; the package fetches other data
+    A task whose pairs are all in `data` reads them from there; the package fetches other data
     itself.
 
     Returns:
-        `version`, and of each task `main_score`, `local` (whether its pairs are those of `data`)
-        and `models`.
+        `version`, and for each task `main_score`, `local` (whether its pairs are from `data`) and
+        `models`.
     """
     import mteb
     from mteb.models import ModelMeta

@@ -20,7 +20,7 @@ LONGEST = 6
 """The largest number of words in a phrase."""
 
 SCHEMA = pa.schema([("phrase", pa.string()), ("paraphrase", pa.string()), ("count", pa.int64())])
-"""A phrase table; `phrase` is the one of a pair that sorts first by its bytes."""
+"""A phrase table; of the two phrases of a pair, `phrase` is the first in the order of bytes."""
 
 
 def find_phrases(pairs: PairText) -> pa.Table:

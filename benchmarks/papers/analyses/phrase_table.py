@@ -1,7 +1,8 @@
 """A phrase table of a corpus: counts of pairs of phrases that replace each other.
 
-In rounds: each reads the whole corpus but counts only the phrase pairs that a hash assigns to it,
-so that memory does not grow with the corpus. The table is the same on any runner.
+There are several rounds: each round reads the whole corpus, but counts only the phrase pairs that a
+hash assigns to it, so that memory does not grow with the corpus. The table is the same on any
+runner.
 """
 
 import gzip
@@ -34,7 +35,7 @@ from paraloom.pipeline.run.folder import as_made, read_run
 ROWS = 2_000_000
 """Sentence pairs per round."""
 
-_PARTITIONS = 16  # per round; one worker counts each
+_PARTITIONS = 16  # of a round; one worker counts each partition
 _BATCH = 4_096  # sentence pairs aligned at once
 
 
@@ -53,7 +54,7 @@ def count_phrases(
     Args:
         table: path of the file; on any file system that Beam supports.
         min_count: pairs that occur less often are left out.
-        language: of both sides.
+        language: the language of both sides.
 
     Returns:
         the number of pairs.
@@ -105,7 +106,7 @@ def _write(path: str, parts: Sequence[Path]) -> int:
     number = 0
     with (
         storage.writing(path) as raw,
-        # No name, no time: the same pairs give the same bytes.
+        # Without name and time, the same pairs give the same bytes.
         gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as stream,
     ):
         for count, *texts in heapq.merge(*map(_rows, parts)):

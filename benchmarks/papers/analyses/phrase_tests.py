@@ -32,10 +32,12 @@ def choose(
     among: int = 100,
     seed: int = 0,
 ) -> NDArray[np.bool_]:
-    """Of which pairs the paraphrase scores highest among `among` phrases (Zhou et al. 2017), [n].
+    """For each pair, whether its paraphrase scores highest among `among` phrases: bool [n] (Zhou et
+    al. 2017).
 
-    The phrases besides the paraphrase (the right side of the pair) are sampled from `others`, which
-    are distinct, without the two of the pair; the same for every model. A tie counts as an error.
+    The paraphrase is the right side of the pair. The other phrases are sampled from `others`, which
+    are distinct, without both sides of the pair; every model gets the same ones. A tie counts as an
+    error.
     """
     if len(others) < among + 1:
         raise UserError(f"{len(others)} phrases are too few to choose among {among}")
@@ -46,7 +48,7 @@ def choose(
     hits = []
     for start in range(0, len(pairs), max(1, _BLOCK // among)):
         here = slice(start, start + max(1, _BLOCK // among))
-        # Two more than needed: enough remain without the two of the pair.
+        # Two more than needed: enough remain without both sides of the pair.
         sampled = pool[_sample(random, len(left[here]), among + 1, len(pool))]
         own = (sampled == left[here, None]) | (sampled == right[here, None])
         order = np.argsort(own, axis=1, kind="stable")[:, : among - 1]
@@ -83,7 +85,7 @@ class WordsAndPhrases(NamedTuple):
     same: NDArray[np.bool_]  # [n]
 
     def take(self, rows: NDArray[np.bool_]) -> Self:
-        """Those where a mask is true."""
+        """The rows where a mask is true."""
         mask = pa.array(rows)
         return type(self)(self.words.filter(mask), self.phrases.filter(mask), self.same[rows])
 
@@ -140,7 +142,8 @@ def _threshold(scores: Scores, same: NDArray[np.bool_]) -> float:
 
 
 class Question(NamedTuple):
-    """Turney 2012: which of the words has the meaning of the two words? The first one."""
+    """Turney 2012: which choice has the meaning of the stem's two words? The first choice is
+    right."""
 
     stem: str
     choices: tuple[str, ...]
@@ -157,7 +160,7 @@ class Question(NamedTuple):
 
 
 def is_turney2012(path: Path | str) -> bool:
-    """Whether a file is one of questions, and not of PPDB's ` ||| `."""
+    """Whether a file has Turney's questions rather than PPDB's ` ||| `."""
     _, line = next(numbered_lines(Path(path)), (1, ""))
     return line.count("|") == 7 and "|||" not in line
 
@@ -179,9 +182,9 @@ def read_turney2012(path: Path | str) -> list[Question]:
 def turney2012(model: ComparedModel, questions: list[Question]) -> dict[str, float]:
     """Percentage of questions whose solution scores highest; among t equal choices it counts 1/t.
 
-    Five choices: without the two words of the stem. Ten choices: also the same five compared with
-    the stem's words in reverse order. A model that does not see the order has half as many points
-    then, as the SUM of Zhou et al. (2017), Table 1: 39.58 and 19.79.
+    Five choices: without the two words of the stem. Ten choices: the same five are also compared
+    with the stem's words in reverse order. Then a model that ignores word order has half as many
+    points, such as the SUM of Zhou et al. (2017), Table 1: 39.58 and 19.79.
     """
     stems = [question.stem for question in questions]
     reverse = [question.reverse for question in questions]

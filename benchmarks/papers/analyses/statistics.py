@@ -40,8 +40,8 @@ SAMPLED = 100_000
 paper: the entropy of words grows with the number of sentences, and parsing is slow."""
 
 _BATCH = 16_384  # rows in memory
-_MERGED = 64  # counts of batches that are kept apart
-_GENRE = r"^(?P<genre>[A-Za-z][^-:]*)-.*-s[0-9]+$"  # CzEng's ids begin with it
+_MERGED = 64  # so many batches' counts are kept before they are merged
+_GENRE = r"^(?P<genre>[A-Za-z][^-:]*)-.*-s[0-9]+$"  # CzEng's ids begin with the genre
 _FIRST = [
     f"{side}_{kind}"
     for kind in ("tokens", "idf", "vocabulary_entropy", "parse_entropy")
@@ -57,7 +57,7 @@ class Corpus(NamedTuple):
 
     @property
     def pairs(self) -> int:
-        """The number of its rows."""
+        """The number of rows."""
         return sum(_open(file).metadata.num_rows for file in self.files)
 
 
@@ -116,7 +116,7 @@ def _of_counts(counts: Mapping[str, WordCounts]) -> dict[str, Moments]:
             found[f"{name}_entropy"] = entropy(occurrences)
             continue
         ones = dict(zip(of.table["word"].to_pylist(), occurrences.tolist(), strict=True))
-        for genre, often in Counter(ones).most_common():  # of zeros, and of a one for each
+        for genre, often in Counter(ones).most_common():  # values: 1 for its pairs, else 0
             share = often / occurrences.sum()
             found[f"genre_{genre}"] = Moments(int(occurrences.sum()), share, often * (1 - share))
     return found
@@ -125,7 +125,7 @@ def _of_counts(counts: Mapping[str, WordCounts]) -> dict[str, Moments]:
 def entropy(occurrences: np.ndarray) -> Moments:
     """Moments of −ln p over all occurrences: the mean is the entropy of the counts, in nats.
 
-    p is the share of a kind's count of all occurrences.
+    p is the count of a kind, divided by the number of all occurrences.
 
     >>> round(float(entropy(np.array([1, 1, 2])).mean / np.log(2)), 6)
     1.5
@@ -169,9 +169,9 @@ def sentence_moments(pairs: PairText, idf: WordVectors) -> dict[str, Moments]:
 def top_levels(parser: Parser, texts: Iterable[str]) -> Iterator[str]:
     """The top two levels of the dependency parse of each text that has a token.
 
-    The paper takes those of constituency parses, which spaCy does not produce. These are the root
-    and its direct dependents, from left to right: the relation of each dependent, and the part of
-    speech of the root. `A dog runs fast.` gives `nsubj VERB advmod punct`; ` | ` separates
+    The paper takes the levels of constituency parses, which spaCy does not produce. Here they are
+    the root and its direct dependents, from left to right: the relation of each dependent, and the
+    part of speech of the root. `A dog runs fast.` gives `nsubj VERB advmod punct`; ` | ` separates
     sentences.
     """
     for doc in parser.parse(text for text in texts if len(text) <= parser.pipeline.max_length):
@@ -186,7 +186,7 @@ def _dependents(root: Any) -> str:
 
 
 def genres(ids: pa.Array) -> pa.StringArray:
-    """The genre that each of CzEng's ids begins with; null of other ids.
+    """The genre that each of CzEng's ids begins with; null for other ids.
 
     Files of CzEng 1.6 (`data.plaintext-format/00train.gz` …) mix genres, so their names have none.
 

@@ -45,7 +45,7 @@ def read_text(
     `plain`: paragraphs are separated by empty lines, and spaCy's rules (of the language, or common
     ones) split them into sentences; header and footer of a Project Gutenberg book are left out.
     `czeng20`: one sentence per row (the last of six columns), and empty lines between documents.
-    `lines`: the same with one sentence a line, as in the Toronto Books Corpus.
+    `lines`: as `czeng20`, but a line is a sentence, as in the Toronto Books Corpus.
     """
     before = 0
     for path in map(Path, paths):
@@ -118,7 +118,8 @@ def _plain(path: Path, language: str) -> Iterator[tuple[int, str]]:
 
 
 def _rules(language: str) -> "Language":
-    """spaCy's tokeniser; where it would need a further package, one of single characters."""
+    """spaCy's tokeniser: for languages without spaces one of single characters, else the language's
+    own, or the common one if spaCy has none without a further package."""
     import spacy
 
     if is_unspaced(language):
@@ -130,9 +131,9 @@ def _rules(language: str) -> "Language":
 
 
 def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
-    """Paragraphs, one line each; of a Gutenberg book, those between its marks."""
+    """Paragraphs, one line each; of a Gutenberg book, only the paragraphs between its marks."""
     paragraph: list[str] = []
-    held: list[str] = []  # possibly the header, until a mark is found or not expected any more
+    held: list[str] = []  # maybe the header, until a mark is found, or no mark is expected any more
     marked = False
     for line in lines:
         mark = _GUTENBERG.match(line)

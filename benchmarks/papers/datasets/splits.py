@@ -29,11 +29,11 @@ def split(
 ) -> LabelledSplit:
     """Read labelled pairs and split them.
 
-    Each STS data set is split by `STS_SHARES`; the parts are pooled. Of SICK, a share `held_out` of
-    the training pairs is development data, and its trial and test pairs are reported; without
-    `held_out`, its trial pairs are development data (W&G 4.3). With `train_trial` and test pairs,
-    the trial pairs are training pairs, 5,000 with the others (MaLSTM). The split depends only on
-    the name of the data set, not on a seed.
+    Each STS data set is split by `STS_SHARES`; the parts are pooled. Of SICK's training pairs, a
+    share `held_out` is development data, and SICK's trial and test pairs are reported; without
+    `held_out`, the trial pairs are development data (W&G 4.3). With `train_trial`, if there are
+    test pairs, the trial pairs are training pairs, too, 5,000 in all (MaLSTM). The split depends
+    only on the name of the data set, not on a seed.
     """
     sets = [data for path in paths for data in read_labelled(path)]
     if len({data.scale for data in sets}) > 1:

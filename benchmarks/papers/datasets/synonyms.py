@@ -22,7 +22,7 @@ Synonyms = Mapping[str, Sequence[str]]
 
 
 def read_synonyms(path: Path | str) -> Synonyms:
-    """Read a thesaurus: WordNet's folder (`data.noun` …), or paraphrases as `read_phrases` reads.
+    """Read a thesaurus: WordNet's folder (`data.noun` …), or a file for `read_phrases`.
 
     Synonyms are the words of one synset, or the paraphrases; phrases of several words are left out.
     """
@@ -51,7 +51,7 @@ def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
                 # offset, file, type, number of words (hexadecimal), then each word and its sense
                 fields = line.split(" ")
                 words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
-            # Adjectives: galore(ip)
+            # adjectives may end in a marker, as in galore(ip)
             yield from permutations((word.partition("(")[0] for word in words), 2)
 
 

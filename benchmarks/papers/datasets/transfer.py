@@ -1,7 +1,7 @@
 """Classification data for the evaluation of sentence vectors, in the published formats.
 
-SentEval's (a file per class, `label:fine text`, `text <tab> label`), Kim's (`label text`), MRPC's
-and SICK's own. Files are found by name, anywhere below a folder.
+The formats are SentEval's (a file per class, `label:fine text`, `text <tab> label`), Kim's
+(`label text`), and MRPC's and SICK's own. Files are found by name, anywhere below a folder.
 """
 
 import re

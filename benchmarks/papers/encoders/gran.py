@@ -67,7 +67,7 @@ class GRAN(nn.Module):
     def averaged_gate(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
         """The gate of the averaged vectors, [nodes, dim] in (0, 1), and the trie.
 
-        For GRAN-5, the gate of the word vectors. Only of variants that `averages_gated`.
+        For GRAN-5, it is the gate of the word vectors. Only variants with `averages_gated` have it.
         """
         assert self.averages_gated
         *_, gates, trie = self._read(batch)

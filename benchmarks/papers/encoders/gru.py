@@ -42,8 +42,8 @@ class GRU(nn.Module):
 class SteppedGRU(nn.Module):
     """A GRU computed level by level on the batch's trie; subclasses define its equations.
 
-    `from_inputs` gives what the words add to both gates, [n, 2 hidden], and to the candidate,
-    [n, hidden]; `following` the next states, [n, hidden].
+    `from_inputs` returns what the words add to both gates, [n, 2 hidden], and to the candidate,
+    [n, hidden]; `following` returns the next states, [n, hidden].
     """
 
     dim: int
@@ -90,7 +90,7 @@ class ChoGRU(SteppedGRU):
     """The GRU of Cho et al. 2014, as Zhou, Huang & Ji (2017, 2.2) write it:
 
     z = σ(W_z x + U_z h),  r = σ(Wᵣ x + Uᵣ h),  g = tanh(W x + U (r ⊙ h))
-    and the next state is (1 - z) ⊙ h + z ⊙ g. torch's multiplies r with U h instead.
+    and the next state is (1 - z) ⊙ h + z ⊙ g. torch's GRU multiplies r with U h instead.
     """
 
     def __init__(self, dim: int, hidden: int) -> None:

@@ -36,7 +36,7 @@ def train(
 ) -> dict[str, Any]:
     """Train on contiguous text.
 
-    The metrics are those of the trainer (`pairs` are sentences with neighbours on both sides),
+    The metrics are the trainer's (`pairs` are sentences with neighbours on both sides),
     `sentences`, `vocabulary` (words), and `expanded` (words known only by `expand`).
     """
     section = options.context
@@ -62,7 +62,7 @@ def train(
 def untrained(
     options: SystemOptions, texts: Iterable[pa.StringArray], seed: int, language: str = ENGLISH
 ) -> SentenceEncoder:
-    """A new model, the words of which start uniformly if there are no initial vectors."""
+    """A new model; without initial vectors, its word vectors are drawn uniformly."""
     model = new_model(options, texts, seed, language=language)
     assert isinstance(model.encoder, Context)
     if not options.vector_file:
@@ -114,7 +114,8 @@ class _Source:
 
 
 def expanded(model: SentenceEncoder, larger: WordVectors) -> tuple[SentenceEncoder, int]:
-    """The model with the words of other vectors added (Kiros et al. 2015, 2.2), and their number.
+    """The model with the words of `larger` added (Kiros et al. 2015, 2.2), and the number of added
+    words.
 
     A linear map, fitted by least squares on the common words, maps the other vectors to the
     model's. The decoders still predict only the words of the text.

@@ -40,8 +40,8 @@ def train(
 ) -> dict[str, Any]:
     """Train on labelled pairs; the model predicts labels.
 
-    The metrics are those of the trainer, the numbers of pairs, `bandwidth` (of the calibration),
-    `test`, `uncalibrated` (the same without calibration), and, of SICK, `entailment`.
+    The metrics are the trainer's, the numbers of pairs, `bandwidth` (of the calibration), `test`,
+    `uncalibrated` (the same without calibration) and, for SICK, `entailment`.
     """
     section = options.malstm
     assert section is not None

@@ -30,7 +30,8 @@ AMONG = 100  # phrases, one of which is the paraphrase (Zhou et al. 2017, 3.1)
 class PhraseData(NamedTuple):
     """What a training reads.
 
-    A contrast phrase of −1 stands for none; without `contrasts`, they are sampled from `phrases`.
+    −1 in `contrasts` means no phrase; without `contrasts`, contrast phrases are sampled from
+    `phrases`.
     """
 
     phrases: pa.StringArray  # distinct
@@ -41,12 +42,13 @@ class PhraseData(NamedTuple):
     test: PhrasePairs
 
     def take(self, rows: NDArray[np.int64]) -> "PhraseData":
-        """With these pairs for training only."""
+        """The data with only these training pairs."""
         contrasts = None if self.contrasts is None else self.contrasts[rows]
         return self._replace(train=self.train.take(rows), contrasts=contrasts)
 
     def chosen(self, model: ComparedModel) -> NDArray[np.bool_] | None:
-        """Of which test pairs the paraphrase is found among 100, [n]; None if there are too few."""
+        """For each test pair, whether its paraphrase is found among 100: [n]; None if there are too
+        few."""
         enough = len(self.test) and len(self.phrases) > AMONG
         return choose(model, self.test, self.phrases) if enough else None
 
@@ -54,7 +56,7 @@ class PhraseData(NamedTuple):
 def read_phrase_data(section: PhrasesOptions, known: pa.StringArray | None) -> PhraseData:
     """The data of the task; `known` are the words with vectors (None: all words).
 
-    A task of its own has no test pairs: its test set is published with it.
+    A phrase task has no test pairs here: its own test set is published with it.
     """
     path = Path(section.table)
     if path.is_dir():
@@ -79,7 +81,7 @@ def _of_table(path: Path, section: PhrasesOptions, known: pa.StringArray | None)
 
 
 def _of_semeval(folder: Path, held_out: float) -> PhraseData:
-    """Words and phrases with the same meaning; the contrasts are any of the training set."""
+    """Words and phrases with the same meaning; any phrase of the training set may be a contrast."""
     data = read_semeval2013(folder, ("train",))["train"]
     development = text_hashes(data.phrases) < threshold(held_out)
     used = ~development

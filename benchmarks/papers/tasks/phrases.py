@@ -35,7 +35,7 @@ def train(
 ) -> dict[str, Any]:
     """Train on phrase pairs.
 
-    The metrics are those of the trainer, `held_out` (pairs of the test), `development_pairs`, and
+    The metrics are the trainer's, `held_out` (pairs of the test), `development_pairs`, and
     `choose_among_100` on the test pairs (None if they are too few).
     """
     section = options.phrases
@@ -120,10 +120,10 @@ class PhraseTrainer(Trainer[PhraseExamples]):
     """Plain gradient steps; `fit` leaves the weights of the epoch with the best score.
 
     Args:
-        phrases: that contrasts are sampled from, uniformly and for every pair on its own.
-        train_words: without, word vectors stay as they are; an encoder that has nothing else is
+        phrases: contrasts are sampled from these, uniformly and for each pair separately.
+        train_words: whether word vectors are trained; if not, an encoder that has nothing else is
             not trained.
-        evaluate: the score of the present weights; None: the last weights are left.
+        evaluate: returns the score of the present weights; None: `fit` leaves the last weights.
     """
 
     adam = False
@@ -163,7 +163,8 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         torch.manual_seed((self.seed << 40) + self.progress.step)
 
     def contrasts(self, batch: PhraseExamples) -> NDArray[np.int64]:
-        """The contrast phrases of the next step, [n, k]; −1 for none, or one of the pair itself."""
+        """The contrast phrases of the next step, [n, k]; −1 for no phrase, or for a phrase of the
+        pair."""
         found = batch.contrasts
         if found is None:
             random = np.random.default_rng([self.seed, self.progress.step])
@@ -190,7 +191,7 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         self.optimizer_step(contrastive_loss(left, right, contrasts, allowed, margin))
 
     def metrics(self) -> dict[str, Any]:
-        """Those of any trainer, the best score, its epoch, and the number of epochs."""
+        """The metrics of any trainer, the best score, its epoch, and the number of epochs."""
         found = super().metrics()
         if not self.progress.step:
             found |= {"pairs": self.source.rows, "loss": None}
@@ -206,7 +207,7 @@ def contrastive_loss(
 
         Σᵢ max(0, δ - p₁·p₂ + p₁·cᵢ)                                (Zhou, Huang & Ji 2017, 2.4)
 
-    `contrasts` are [n, k, dim]; `allowed`, [n, k], is 0 where one does not count, else 1.
+    `contrasts` are [n, k, dim]; `allowed`, [n, k], is 1 where a contrast phrase counts, else 0.
     """
     hinges = margin - torch.linalg.vecdot(left, right).unsqueeze(1)
     hinges = hinges + (contrasts @ left.unsqueeze(2)).squeeze(2)

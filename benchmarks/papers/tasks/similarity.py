@@ -1,8 +1,8 @@
 """Labelled similarity by the KL objective (Tai et al. 2015; Wieting & Gimpel 2017, 4.3).
 
 With `start`, the encoder is a trained one ("universal"), and `lambda_c` and `lambda_w` pull its
-weights and its word vectors towards their initial values; without, weights are pulled towards zero,
-and word vectors towards the initial ones.
+weights and its word vectors towards their initial values. Without `start`, weights are pulled
+towards zero, and word vectors towards the initial ones.
 """
 
 from pathlib import Path

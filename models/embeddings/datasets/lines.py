@@ -137,7 +137,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield blocks of whole lines, about `CHUNK` bytes, each after its first line's number."""
+    """Yield (number of the first line, block of whole lines), about `CHUNK` bytes a block."""
     first = 1
     with opened(path) as stream:
         while block := stream.read(CHUNK):
