@@ -58,13 +58,10 @@ def test_real_data_side_by_side(bag_of_words: Embed, data: Path) -> None:
     assert f"{pearson:.1f} / {spearman:.1f}" in table
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(-9, 9).map(float), st.integers(0, 5).map(float)),
-        min_size=2,
-        max_size=30,
-    )
-)
+SCORED = st.tuples(st.integers(-9, 9).map(float), st.integers(0, 5).map(float))
+
+
+@given(st.lists(SCORED, min_size=2, max_size=30))
 def test_correlations_equal_scipys(pairs: list[tuple[float, float]]) -> None:
     x, y = np.array(pairs).T
     found = correlation(x, y)
