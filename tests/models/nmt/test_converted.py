@@ -1,6 +1,5 @@
 """Folders that somebody converted for CTranslate2: as the original, if the tokeniser is there."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from paraloom.models.errors import UserError
 from paraloom.models.nmt import Translator
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages
-from tests.hub_folders import write_json
 from tests.run_helpers import HubModel, refuses
 
 from .conftest import CZECH, SHORT, translator
@@ -74,13 +72,3 @@ def test_damaged_files(
     (folder / file).write_bytes(data[: len(data) // 2] if content is None else content)
     with refuses(message):
         open_model(folder, Languages(None, "en")).converted()
-
-
-def test_a_vocabulary_that_is_missing(hub_model: HubModel, tmp_path: Path) -> None:
-    folder = converted(hub_model("marian2"), tmp_path / "converted")
-    tokens = json.loads((folder / "source_vocabulary.json").read_text())
-    (folder / "source_vocabulary.json").unlink()
-    with pytest.raises(UserError, match=r"source_vocabulary\.json: cannot be read \(No such file"):
-        open_model(folder, CZECH)
-    write_json(folder / "source_vocabulary.json", tokens)
-    assert open_model(folder, CZECH).layout.source(["x"]) == ["x", "</s>"]
