@@ -214,7 +214,8 @@ def judged(n: int = 20) -> LabelledPairs:
         (f"The {a} {v}.", f"So the {b} {w}.", float(2 * (a == b) + 2 * (v == w)))
         for a, b, v, w in words
     ]
-    return labelled(*zip(*rows, strict=True))
+    first, second, scores = zip(*rows, strict=True)
+    return labelled(first, second, scores)
 
 
 def test_compare_spaces(tmp_path: Path, story: str) -> None:

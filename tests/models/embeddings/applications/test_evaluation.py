@@ -70,7 +70,7 @@ def test_correlations_equal_scipys(pairs: list[tuple[float, float]]) -> None:
 def test_undefined_correlations() -> None:
     noise = 0.7 + np.array([0, 1e-16, 2e-16])
     for values in (noise, np.array([0.5, np.nan, 0.1]), np.array([0.5])):
-        assert np.isnan(correlation(values, np.arange(len(values)))).all()
+        assert np.isnan(correlation(values, np.arange(len(values), dtype=float))).all()
 
 
 def made(group: str, name: str, rows: int, seed: int) -> LabelledPairs:
