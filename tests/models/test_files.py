@@ -140,6 +140,24 @@ def test_an_error_between_two_renames(
     assert ((former / "a").read_text(), leftovers(former.parent)) == ("new", [])
 
 
+def test_a_disk_that_fails_between_two_renames(former: Path, monkeypatch: Patch) -> None:
+    replace = Path.replace
+
+    def fails(self: Path, target: Path) -> Path:
+        if target == former:
+            raise OSError(errno.EIO, "Input/output error")
+        return replace(self, target)
+
+    monkeypatch.setattr(files, "_exchanged", lambda *paths: False)
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="Input/output error"):
+        patch.setattr(Path, "replace", fails)
+        with atomic_folder(former) as new:
+            (new / "a").write_text("new")
+    assert not former.exists()
+    files.finish_killed(former)
+    assert ((former / "a").read_text(), leftovers(former.parent)) == ("new", [])
+
+
 def test_hidden_folders_of_users_stay(former: Path) -> None:
     for name in ("20261127", "backup01", "abcdef0", "abcdef012"):
         (former.parent / f".former.{name}").mkdir()

@@ -16,7 +16,7 @@ from paraloom.models.embeddings.encoders.prefix_trie import build_trie
 from paraloom.models.embeddings.ragged_columns import Kind, fingerprints, join, take
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
-from paraloom.models.text.tokens import moses_tokens
+from paraloom.models.text.tokens import PairText, moses_tokens
 from tests.models.embeddings.encoders.test_encoders import flat, rows_of
 from tests.run_helpers import Patch
 from tests.sample import odd_sentences
@@ -73,6 +73,15 @@ def test_ids_equal_a_lookup_token_by_token(kind: Kind, known: list[str], lines: 
     flat = vocabulary.ids(column(lines))
     assert rows_of(flat) == [[index.get(part, 0) for part in parts(line)] for line in lines]
     assert flat.lengths.tolist() == [len(parts(line)) for line in lines]
+
+
+def test_the_same_tokens_everywhere() -> None:
+    """In scores as in the ids of trainings and evaluations."""
+    first, second = (column(odd_sentences(900)[side::2]) for side in (0, 1))
+    vocabulary, scored = vocabulary_of([first, second]), PairText(first, second)
+    for text, tokens in ((first, scored.reference), (second, scored.translation)):
+        words = [vocabulary.words[i] for i in vocabulary.ids(text).ids]
+        assert words == scored.vocabulary.take(pa.array(tokens.ids)).to_pylist()
 
 
 @pytest.mark.parametrize("kind", PARTS)

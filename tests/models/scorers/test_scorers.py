@@ -21,6 +21,7 @@ from benchmarks import plain_scoring as plain
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.tokens.content_overlap import content_stem
+from paraloom.models.scorers.tokens.ngrams import shared_ngrams
 from paraloom.models.scorers.tokens.repetition import repetition
 from paraloom.models.text.tokens import PairText
 from paraloom.models.text.vectors import UNKNOWN, WordVectors
@@ -208,6 +209,17 @@ def test_many_words_make_no_two_trigrams_the_same(monkeypatch: Patch) -> None:
         monkeypatch.setattr("paraloom.models.scorers.tokens.ngrams._BITS", bits)
         assert np.array_equal(score(rows)["trigram_overlap"], direct)
     assert len(set(direct.tolist())) > 20
+
+
+def test_many_words_and_many_rows_make_no_two_trigrams_the_same() -> None:
+    """Rows and three numbers of tokens take more than 64 bits."""
+    words = [f"w{i}" for i in range(600 * 300)]
+    rows = [words[start : start + 300] for start in range(0, len(words), 300)]
+    sides = rows, [[*row[100:], *row[:100]] for row in rows]
+    columns = [pa.array([" ".join(row) for row in side]) for side in sides]
+    text = PairText(*columns)
+    shared = shared_ngrams((text.reference, text.translation), len(text.vocabulary), 3)
+    assert (shared == 198 + 98).all()
 
 
 FIFTY = " ".join(f"w{i}" for i in range(50))

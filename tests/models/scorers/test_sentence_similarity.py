@@ -296,6 +296,23 @@ def test_a_model_is_in_its_folder(sentence_model: Path, tmp_path: Path) -> None:
         open_sentence_model(folder)
 
 
+def test_a_module_takes_no_memory_on_the_word_of_a_file(
+    sentence_model: Path, tmp_path: Path
+) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Dense
+
+    model = SentenceTransformer(str(sentence_model), device="cpu")
+    model.append(Dense(32, 4))
+    folder = tmp_path / "model"
+    model.save(str(folder))
+    assert open_sentence_model(folder).encode(["a dog"]).shape == (1, 4)
+    path = folder / "2_Dense" / "config.json"
+    path.write_text(path.read_text().replace("32", "320000000"))
+    with pytest.raises(UserError, match=r"its settings describe .* its files have"):
+        open_sentence_model(folder)
+
+
 SIZES: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 SIZES |= {"intermediate_size": 64, "initializer_range": 0.2, "vocab_size": len(WORDS)}
 SENTENCES = [" ".join(WORDS[4 : 4 + n % 9] * (1 + n % 4)) + " cat" * (n % 3) for n in range(90)]
