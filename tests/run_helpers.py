@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraloom.beam_jobs.engine.shards import read_shard, receipts, write_receipt, write_shard
+from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import Config
@@ -169,6 +170,14 @@ def rewrite(folder: Path, stage: str, change: Callable[[pa.Table], pa.Table]) ->
         write_receipt(place, receipt.model_copy(update={"shards": (new,)}))
     with changed_manifest(folder) as content:
         content["stages"][stage]["digest"] = _digest(receipts(place))
+
+
+@contextmanager
+def refuses(message: str) -> Iterator[None]:
+    """The block ends in an error for users, of one line, that matches."""
+    with pytest.raises(UserError, match=message) as error:
+        yield
+    assert "\n" not in str(error.value)
 
 
 def one_line(capsys: Capsys) -> str:

@@ -118,7 +118,7 @@ def command_of(arguments: list[str]) -> tuple[str, list[str]]:
 
 
 @on_every_page
-def test_commands_exist_and_take_these_options(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_exist_and_take_these_options(page: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.beam_jobs.engine.options.connect", lambda *_: None)
     for arguments in calls(page, "paraloom"):
         name, rest = command_of(arguments)
@@ -199,10 +199,8 @@ def test_files_that_are_named_exist(page: Path) -> None:
 
 
 def test_the_tree_of_folders_is_that_of_the_repository() -> None:
-    (tree,) = re.findall(
-        r"(?:^    .*\n)+(?=\n## Words)", text_of(ROOT / "docs/architecture.md"), re.M
-    )
-    folder = ROOT
+    page, folder = text_of(ROOT / "docs/architecture.md"), ROOT
+    (tree,) = re.findall(r"(?:^    .*\n)+(?=\n## Words)", page, re.M)
     for line in tree.splitlines():
         names = re.split(r"  +", line.strip())[0]
         if line.startswith("     "):
@@ -228,8 +226,9 @@ def test_the_site_has_every_page_and_no_dead_link(tmp_path: Path) -> None:
     assert pages == {page.stem for page in (ROOT / "docs").glob("*.md")} | {"index"}
 
 
-def test_the_readme_is_short() -> None:
-    assert len(text_of(ROOT / "README.md").splitlines()) <= 200
+@pytest.mark.parametrize(("page", "most"), [("README.md", 200), ("CONTRIBUTING.md", 120)])
+def test_the_first_pages_are_short(page: str, most: int) -> None:
+    assert len(text_of(ROOT / page).splitlines()) <= most
 
 
 def test_the_versions_agree() -> None:
@@ -266,11 +265,8 @@ def test_python_blocks_run(page: str) -> None:
 
 def test_no_python_block_is_left_out() -> None:
     with_python = [page.relative_to(ROOT).as_posix() for page in PAGES if fenced(page, "python")]
-    assert with_python == [
-        *("README.md", "CONTRIBUTING.md"),
-        *("docs/beam.md", "docs/extend.md", "docs/languages.md", "docs/library.md"),
-        *("docs/models.md", "docs/scorers.md"),
-    ]
+    docs = ("beam", "extend", "languages", "library", "models", "scorers")
+    assert with_python == ["README.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in docs)]
 
 
 def test_the_identifiers_of_a_file(tmp_path: Path, monkeypatch: Patch) -> None:
@@ -339,15 +335,15 @@ def test_the_first_change(monkeypatch: Patch) -> None:
     assert found["same_question"].astype(bool).tolist() == [*passes]
 
 
-def test_contributing_is_short() -> None:
-    assert len(text_of(ROOT / "CONTRIBUTING.md").splitlines()) <= 120
+Blocks = list[dict[str, Any]]
+"""The names after each block of a page."""
 
 
 class TestExtend:
     """The modules that docs/extend.md adds do what it says."""
 
     @pytest.fixture(scope="class")
-    def blocks(self) -> list[dict[str, Any]]:
+    def blocks(self) -> Blocks:
         names: dict[str, Any] = {}
         found = []
         for block in fenced(ROOT / "docs/extend.md", "python"):
@@ -356,9 +352,7 @@ class TestExtend:
         assert len(found) == 7
         return found
 
-    def test_the_scorer(
-        self, blocks: list[dict[str, Any]], tmp_path: Path, monkeypatch: Patch
-    ) -> None:
+    def test_the_scorer(self, blocks: Blocks, tmp_path: Path, monkeypatch: Patch) -> None:
         monkeypatch.setitem(scorers.SCORERS, "unknown_share", DECLARED["unknown_share"])
         name = str(scorers.SCORERS["unknown_share"].resource_name)
         monkeypatch.setitem(TABLE, name, resource_row(name))
@@ -369,7 +363,7 @@ class TestExtend:
         scores = scorer_of_pairs.score(pa.array(["A dog ."]), pa.array(["A dog barks ."]))
         np.testing.assert_allclose(scores["unknown_share"], [0.25])
 
-    def test_the_format(self, blocks: list[dict[str, Any]], tmp_path: Path) -> None:
+    def test_the_format(self, blocks: Blocks, tmp_path: Path) -> None:
         reader = blocks[2]["ParaCrawl"]()
         path = tmp_path / "bitext.txt"
         path.write_text("https://a\thttps://b\tPes.\tA dog.\n")
@@ -378,7 +372,7 @@ class TestExtend:
         pair = {"id": "qy56xeezfwccc2n8", "source": "Pes.", "reference": "A dog."}
         assert block.pairs.to_pylist() == [pair]
 
-    def test_the_encoder(self, blocks: list[dict[str, Any]], monkeypatch: Patch) -> None:
+    def test_the_encoder(self, blocks: Blocks, monkeypatch: Patch) -> None:
         monkeypatch.setitem(build_encoder.__globals__["ENCODERS"], "unit-avg", blocks[4]["entry"])
         options = EmbeddingOptions(model="unit-avg", dim=4)
         vectors = torch.arange(8, dtype=torch.float32).reshape(2, 4)
@@ -387,13 +381,13 @@ class TestExtend:
         (vector,) = model.embed(["dog"])
         np.testing.assert_allclose(vector, vectors[1] / vectors[1].norm(), rtol=1e-6)
 
-    def test_the_kind_of_negative(self, blocks: list[dict[str, Any]]) -> None:
+    def test_the_kind_of_negative(self, blocks: Blocks) -> None:
         doc = spacy.blank("en")("A dog inside.")
         for anchor, expected in (["inside"], "A dog outside."), (["in"], None):
             sentence = Sentence(doc, anchor, {}, random.Random(1))
             assert blocks[5]["place"](sentence) == expected
 
-    def test_the_stage(self, blocks: list[dict[str, Any]], monkeypatch: Patch) -> None:
+    def test_the_stage(self, blocks: Blocks, monkeypatch: Patch) -> None:
         monkeypatch.setitem(TABLE, "lengths", Row("lengths", "select", "lengths of sentences"))
         own = {name: of for name, of in blocks[6].items() if blocks[5].get(name) is not of}
         assert Stage.of("lengths", own).dependencies(RunRecord().config) == ("select",)

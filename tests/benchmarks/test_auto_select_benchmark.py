@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.auto_select import main, prepare
+from benchmarks.auto_select import prepare
 from benchmarks.experiments.cells import Inputs, folder_of
-from benchmarks.report import command_line
 from paraloom.beam_jobs.engine.shards import commit
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.pipeline.run.records import DecileTrial
@@ -22,16 +22,11 @@ RUN = DecileTrial(scorer="unigram_f1", deciles=(0, 1), pairs=20, scores=(1.0,)).
 @pytest.fixture
 def inputs(tmp_path: Path) -> Inputs:
     """A run of 100 pairs, 20 of them chosen; a tenth has too many tokens."""
-    table = pa.table(
-        {
-            "id": [f"id-{i}" for i in range(100)],
-            "reference": [f"sentence {i}" for i in range(100)],
-            "translation": [f"phrase {i}" for i in range(100)],
-            "reference_tokens": [31 if i % 10 == 9 else 2 for i in range(100)],
-            "translation_tokens": [2] * 100,
-            "unigram_f1_decile": pa.array([i // 10 for i in range(100)], pa.int8()),
-        }
-    )
+    names = {"id": "id-", "reference": "sentence ", "translation": "phrase "}
+    columns: dict[str, Any] = {n: [f"{of}{i}" for i in range(100)] for n, of in names.items()}
+    columns |= {"reference_tokens": ([2] * 9 + [31]) * 10, "translation_tokens": [2] * 100}
+    columns["unigram_f1_decile"] = pa.array([i // 10 for i in range(100)], pa.int8())
+    table = pa.table(columns)
     nothing = pa.table({"id": pa.array([], pa.string()), "reason": pa.array([], pa.string())})
     for stage, rows in (("bucket", 100), ("corpus", 20)):
         pieces = [("part-0", table.slice(0, rows), nothing)]
@@ -67,13 +62,3 @@ def test_as_many_at_random_and_all_that_could_be_selected(inputs: Inputs) -> Non
         drawn = found[random.pairs, seed]
         assert len(set(drawn)) == 20 and set(drawn) < could
     assert found[random.pairs, 1] != found[random.pairs, 2]
-
-
-def test_without_automatic_selection(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = str(tmp_path / "cells")
-    monkeypatch.setattr("sys.argv", ["auto_select", "--run", str(tmp_path), "--folder", folder])
-    with pytest.raises(SystemExit, match="2"):
-        command_line(main)
-    assert "no finished run with select.by: auto" in capsys.readouterr().err

@@ -19,6 +19,7 @@ from benchmarks.judged_rewordings import (
     precision,
 )
 from paraloom.pipeline.judging.agreement import score_labels
+from tests.run_helpers import Patch
 from tests.sample import real_data
 
 
@@ -94,9 +95,7 @@ def test_half_of_the_references_choose_and_the_others_measure(labels: str, wante
     assert all(s.wilson[0] >= wanted for s in found if s.reached)
 
 
-def test_the_benchmark_prints_both_precisions(
-    labels: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_it_prints_both_precisions(labels: str, monkeypatch: Patch, tmp_path: Path) -> None:
     monkeypatch.setattr("benchmarks.report.RESULTS", tmp_path)
     main(labels, splits=2)
     figures = json.loads((tmp_path / "judged_precision.json").read_text())["figures"]

@@ -93,10 +93,8 @@ def test_tasks_of_the_pairwise_gru(inputs: Inputs) -> None:
         for kind, shift in (("positive", 0), ("negative", 9)):
             rows = [f"{pairs[i - shift][0]}\t{phrase}\n" for i, (_, phrase) in enumerate(pairs)]
             (data / "semeval2013" / f"en.{split}Set.{kind}Instances-v2").write_text("".join(rows))
-        end = "cat|man|tree|bird\n"
-        lines = [
-            f"{one} {noun}|{other}|{one}|{noun}|{end}" for one, other in SYNONYMS for noun in NOUNS
-        ]
+        line = "{0} {2}|{1}|{0}|{2}|cat|man|tree|bird\n"
+        lines = [line.format(one, other, noun) for one, other in SYNONYMS for noun in NOUNS]
         (data / "turney2012" / f"{split}.txt").write_text("".join(lines))
     table = phrases.tables(inputs)["pgru-tasks"]
     assert table.paper["GRU(PPDB)"] == {"semeval": 71.29, "5 choices": 41.44, "10 choices": 26.37}
@@ -113,17 +111,13 @@ def test_tasks_of_the_pairwise_gru(inputs: Inputs) -> None:
 def test_contiguous_text(inputs: Inputs) -> None:
     write_inputs(inputs)
     table = context.tables(inputs)["decoding"]
-    with_states, without = (
-        context.ContextCell(options=table.rows[name].options.replace(dim=4, epochs=1))
-        for name in ("GRU–GRU, concat, dot", "BOW–BOW, encoder, dot")
-    )
-    scores = {}
-    for cell in (with_states, without):
-        path = cell.cell_path(1, inputs)
-        scores[cell] = cell.run(1, inputs, path)
-        np.testing.assert_equal(load_scores(path), scores[cell])
-    chosen = json.loads(with_states.cell_path(1, inputs).read_text())["chosen"]
-    found = scores[with_states]
+    scores = []
+    for name in ("BOW–BOW, encoder, dot", "GRU–GRU, concat, dot"):
+        cell = context.ContextCell(options=table.rows[name].options.replace(dim=4, epochs=1))
+        scores.append(cell.run(1, inputs, path := cell.cell_path(1, inputs)))
+        np.testing.assert_equal(load_scores(path), scores[-1])
+    chosen = json.loads(path.read_text())["chosen"]
+    without, found = scores
     for compare in ("dot", "cosine"):
         for how in ("concat", "mean"):
             steps = chosen[f"{how}, {compare}"]
@@ -137,7 +131,7 @@ def test_contiguous_text(inputs: Inputs) -> None:
         two, three, both = (found[f"concat {k}, {compare} sick"] for k in ("2", "3", "2–3"))
         assert both == pytest.approx((two + three) / 2)
     assert found["encoder SICK-E"][0] >= 0 and np.isnan(found["concat MR"])  # no data
-    assert set(scores[without]) == {name for name in found if name.startswith("encoder")}
+    assert set(without) == {name for name in found if name.startswith("encoder")}
 
 
 def test_a_cell_of_each_kind_of_data(inputs: Inputs) -> None:

@@ -17,7 +17,6 @@ import torch
 from safetensors.torch import save_file
 
 from paraloom.models import files
-from paraloom.models.embeddings.training.checkpoint import TrainingFolder
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, atomic_folder, check_writable, locked
 from tests.run_helpers import ROOT, Patch, calls_of
@@ -47,14 +46,6 @@ def test_a_full_disk_while_an_encoder_is_saved(tmp_path: Path, name: str, size: 
     assert str(error.value).startswith(f"{tmp_path}/model: cannot be written (")
     assert "File too large" in str(error.value)
     assert [path.name for path in tmp_path.rglob("*")] == ["model", "former"]
-
-
-def test_a_full_disk_while_a_checkpoint_is_saved(tmp_path: Path) -> None:
-    folder = TrainingFolder(tmp_path / "training", {})
-    said = r"step-3: cannot be written \(.*File too"
-    with small_files(200), pytest.raises(UserError, match=said):
-        folder.save(3, {}, {"a": torch.zeros(1000)})
-    assert folder.last() is None
 
 
 def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
@@ -87,9 +78,7 @@ with atomic_folder(path) as new:
 @pytest.mark.parametrize(
     ("replaced", "found"), [(0, "former"), (1, "new"), (2, "new")]
 )  # before the first rename, between both, after them
-def test_a_folder_that_was_being_replaced_is_there_again(
-    tmp_path: Path, replaced: int, found: str
-) -> None:
+def test_a_folder_that_was_being_replaced(tmp_path: Path, replaced: int, found: str) -> None:
     path = tmp_path / "release[1]"
     path.mkdir()
     (path / "a").write_text("former")
@@ -131,8 +120,8 @@ def test_there_is_a_folder_at_every_moment(former: Path, monkeypatch: Patch) -> 
     assert leftovers(former.parent) == []
 
 
-@pytest.mark.parametrize("fails", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
-def test_an_error_between_two_renames_loses_nothing(
+@pytest.mark.parametrize("fails", [OSError(errno.EIO, "no disk"), KeyboardInterrupt()])
+def test_an_error_between_two_renames(
     former: Path, monkeypatch: Patch, fails: BaseException
 ) -> None:
     replace, moved = Path.replace, []

@@ -1,7 +1,6 @@
 """Options: errors of one line, input files, and the values that keys of finished runs depend on."""
 
 import json
-from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from paraloom.models.structured import (
 )
 from paraloom.papers.options import MaLSTMOptions, SimilarityOptions, SystemOptions
 from paraloom.pipeline.config.selection import AutoOptions
+from tests.run_helpers import refuses
 
 SMALL = NmtTrainingOptions(pieces=2000, learning_rate=0.004)
 SIMILARITY = SimilarityOptions(data=["a", "b"], start="s", held_out=0.2)
@@ -37,10 +37,7 @@ CHANGED = CHANGED.replace(similarity=SIMILARITY)
         (ParagramOptions().model_dump(), "44c623380fa39a99"),
         (AutoOptions().model_dump(), "44ece47505dab3db"),
         (CHANGED.of_weights(), "f9bfb92bd32f4f8f"),
-        (
-            CHANGED.replace(checkpoint_every=7, device="cpu").of_weights(),
-            "f9bfb92bd32f4f8f",
-        ),
+        (CHANGED.replace(checkpoint_every=7, device="cpu").of_weights(), "f9bfb92bd32f4f8f"),
     ],
 )
 def test_finished_stages_keep_their_keys(values: object, key: str) -> None:
@@ -75,9 +72,7 @@ QUOTE = "; put it in quotes, since YAML does not read it as text"
     [
         ({"dim": True}, "dim: must be a valid integer, not True"),
         ({"tags": 1}, "tags: must be a valid boolean or must be 'start' or 'end', not 1"),
-        ({"dim": 0}, "dim: must be greater than or equal to 1, not 0"),
         ({"margin": 0.0}, "margin: must be greater than 0, not 0.0"),
-        ({"scramble": 1.5}, "scramble: must be less than or equal to 1, not 1.5"),
         ({"dropout": 1.0}, "dropout: must be less than 1, not 1.0"),
         ({"margin": float("inf")}, "margin: must be a finite number, not inf"),
         ({"dropuot": 0.1}, "dropuot: unknown key; did you mean dropout?"),
@@ -86,11 +81,6 @@ QUOTE = "; put it in quotes, since YAML does not read it as text"
             f"similarity.data[0]: must be a valid string, not 3{QUOTE}",
         ),
         ({"model": False}, f"model: must be a valid string, not False{QUOTE}"),
-        ({"model": 1e3}, f"model: must be a valid string, not 1000.0{QUOTE}"),
-        (
-            {"model": date(2024, 1, 2)},
-            f"model: must be a valid string, not datetime.date(2024, 1, 2){QUOTE}",
-        ),
         (
             {"development": True},
             f"development: must be a valid string or must be a valid list, not True{QUOTE}",
@@ -137,6 +127,11 @@ def test_input_files_are_found_and_replaced() -> None:
     assert NmtOptions(model="m").files(lambda mark: mark.copied) == {}
 
 
+NINE = {n: ", ".join([f"*{m}"] * 9) for m, n in pairwise("abcdefgh")}
+LISTS = "a: &a [1]\n" + "".join(f"{n}: &{n} [{of}]\n" for n, of in NINE.items())
+MERGED = "a: &a {k: 1}\n" + "".join(f"{n}: &{n} {{<<: [{of}]}}\n" for n, of in NINE.items())
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -146,30 +141,16 @@ def test_input_files_are_found_and_replaced() -> None:
         ("? [a]\n: b", "unhashable"),
         ("a: b: c", "line 1: mapping values are not allowed here"),
         ("run: &a [*a]", "line 1: an alias contains itself"),
-        ("run: &a {b: {c: *a}}", "line 1: an alias contains itself"),
-        ("? &a [*a]\n: b", "an alias contains itself"),
-        (
-            "".join(f"{n}: &{n} [{', '.join([f'*{m}'] * 9)}]\n" for m, n in pairwise("xabcdefgh"))
-            .replace("[*x,", "[1,")
-            .replace("*x", "1"),
-            "its aliases expand to more than 10,000 values",
-        ),
+        (LISTS, "its aliases expand to more than 10,000 values"),
         ("a: &a {<<: *a}", "line 1: an alias contains itself"),
         ("a: &a [" + "1," * 5000 + "]\nb: [*a, *a, *a]", "its aliases expand to more than 10,000"),
-        (
-            "a: &a {k: 1}\n"
-            + "".join(
-                f"{n}: &{n} {{<<: [{', '.join([f'*{m}'] * 9)}]}}\n" for m, n in pairwise("abcdefgh")
-            ),
-            "its aliases expand to more than 10,000",
-        ),
+        (MERGED, "its aliases expand to more than 10,000"),
         ("a: !!python/object:os.system {}", "could not determine a constructor"),
     ],
 )
 def test_what_yaml_may_hold(text: str, message: str) -> None:
-    with pytest.raises(UserError, match=message) as error:
+    with refuses(rf"^a\.yaml: .*{message}"):
         parse_yaml(text, "a.yaml")
-    assert str(error.value).startswith("a.yaml: ") and "\n" not in str(error.value)
 
 
 def test_aliases_merges_and_powers_of_ten_are_yaml() -> None:
@@ -224,9 +205,8 @@ def test_json_of_another_type(tmp_path: Path, text: str | bytes, message: str) -
         parse_json(data, Sizes)
     path = tmp_path / "sizes.json"
     path.write_bytes(data)
-    with pytest.raises(UserError, match=rf"sizes\.json: not a list of sizes .*{message}") as error:
+    with refuses(rf"sizes\.json: not a list of sizes .*{message}"):
         read_json(path, Sizes, "a list of sizes")
-    assert "\n" not in str(error.value)
 
 
 def test_json_of_the_type(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from rich.table import Table
 from paraloom.models.printing import Lossy, on_one_line, say, show, visible
 from paraloom.models.progress import meter
 from paraloom.pipeline.commands.console import console
+from tests.run_helpers import Capsys
 from tests.sample import ROOT
 
 HOSTILE = "\x1b[2J\x1b]8;;http://evil\x1b\\here\x07\r\x9b31m\u202ereversed\u2066\x7f"
@@ -27,12 +28,18 @@ def test_control_characters_are_shown() -> None:
     assert visible("\udcff") == r"\udcff"
 
 
-def test_messages_and_results(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_results_and_tables(capsys: Capsys) -> None:
     say(f"paraloom: {HOSTILE}\nforged: line")
     show(HOSTILE)
     out, err = capsys.readouterr()
     assert err == f"paraloom: {HARMLESS}\\nforged: line\n"
     assert out == f"{HARMLESS}\n"
+    table = Table("score", title=HOSTILE)
+    table.add_row(HOSTILE)
+    console().print(table, HOSTILE)
+    out = capsys.readouterr().out
+    assert "\x1b" not in out and "\x9b" not in out and "\u202e" not in out
+    assert r"\x1b[2J" in out
 
 
 def full_disk() -> TextIO:
@@ -72,15 +79,6 @@ def test_a_bar_on_a_stream_of_its_own_leaves_standard_error_alone() -> None:
     with meter("score", 2, stream=terminal):
         assert sys.stderr is before
     assert "0 of 2 rows" in terminal.getvalue()
-
-
-def test_tables(capsys: pytest.CaptureFixture[str]) -> None:
-    table = Table("score", title=HOSTILE)
-    table.add_row(HOSTILE)
-    console().print(table, HOSTILE)
-    out = capsys.readouterr().out
-    assert "\x1b" not in out and "\x9b" not in out and "\u202e" not in out
-    assert r"\x1b[2J" in out
 
 
 def test_all_printing_goes_through_here() -> None:

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from paraloom.papers import heads
 from paraloom.papers.heads import Distribution, LocalLinear, Manhattan, open_head
+from tests.run_helpers import Patch
 
 
 def random_vectors(n: int, dim: int, seed: int = 0) -> list[np.ndarray]:
@@ -101,8 +102,8 @@ def points() -> Points:
 
 
 @pytest.mark.parametrize(("bandwidth", "block"), [(0.03, 5), (3.0, 512)])
-def test_each_estimate_is_a_weighted_least_squares_line(
-    points: Points, bandwidth: float, block: int, monkeypatch: pytest.MonkeyPatch
+def test_estimates_are_least_squares(
+    points: Points, bandwidth: float, block: int, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(heads, "_BLOCK", block)
     x, y = points

@@ -99,9 +99,8 @@ def test_a_step_is_the_objective_with_pull(sick: Path, anchored: bool, monkeypat
     table.prepare(0.01)
     expected = gradients_of(plain)
     encoder = len(list(model.encoder.parameters()))
-    for i, (found, base, weight, old) in enumerate(
-        zip(gradients, expected, weights, before, strict=True)
-    ):
+    every = zip(gradients, expected, weights, before, strict=True)
+    for i, (found, base, weight, old) in enumerate(every):
         start = old if anchored and i < encoder else torch.zeros_like(old)
         assert torch.allclose(found, base + 2 * 0.3 * (weight.detach() - start), atol=1e-5)
 
@@ -140,7 +139,7 @@ def test_every_step_has_noise_and_orders_of_its_own(sick: Path, monkeypatch: Pat
     trainer = label_trainer(sick, dropout=0.5, scramble=1.0)
     (pool,) = trainer.source.epoch(0)
     batch = pool.take(np.arange(10))
-    dropped: list[torch.Tensor] = []
+    dropped: list[tuple[int, ...]] = []
     read: list[tuple[int, ...]] = []
     encode = trainer.encode
     trainer.encoder.train()
@@ -148,7 +147,7 @@ def test_every_step_has_noise_and_orders_of_its_own(sick: Path, monkeypatch: Pat
     def record(sentences: Sentences) -> torch.Tensor:
         assert trainer.encoder.training  # after an evaluation, too
         read.append(tuple(sentences["words"].ids.tolist()))
-        dropped.append(torch.nn.functional.dropout(torch.ones(99)))
+        dropped.append(tuple(torch.nn.functional.dropout(torch.ones(99)).tolist()))
         return encode(sentences)
 
     monkeypatch.setattr(trainer, "encode", record)
@@ -157,7 +156,7 @@ def test_every_step_has_noise_and_orders_of_its_own(sick: Path, monkeypatch: Pat
             trainer.progress.epoch, trainer.progress.row = epoch, row
             trainer.train_on(batch)
             trainer.model.embed(["dog runs"])
-    for found in (read, [tuple(mask.tolist()) for mask in dropped]):
+    for found in (read, dropped):
         assert found[0] == found[-1] and len(set(found)) == 4
     rows = [np.sort(np.reshape(ids, (20, 4)), axis=1).tolist() for ids in read]
     assert rows == rows[:1] * 5  # both sides of each pair keep their words
@@ -277,13 +276,8 @@ def test_other_commands_name_the_papers(config: Path, capsys: Capsys, tmp_path: 
         "import json, sys; from paraloom.pipeline.cli import main\n"
         "print([main(command) for command in json.loads(sys.argv[1])])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(commands)],
-        input="a dog runs\ta dog sleeps\n",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    program, pair = [sys.executable, "-c", code, json.dumps(commands)], "a dog runs\ta dog sleeps\n"
+    done = subprocess.run(program, input=pair, capture_output=True, text=True, check=True)
     label, codes = done.stdout.splitlines()
     assert codes == "[2, 2, 2, 2, 0]" and 1 <= float(label) <= 5
     lines = [line for line in done.stderr.splitlines() if line.startswith("paraloom: ")]

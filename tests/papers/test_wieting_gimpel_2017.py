@@ -21,7 +21,7 @@ from paraloom.pipeline.config import read_config
 from tests.labelled import write_sick
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 from tests.models.embeddings.training.test_trainer import in_float64, make_trainer, pool_of
-from tests.run_helpers import Patch
+from tests.run_helpers import Patch, calls_of
 from tests.small_encoder import vocabulary_of
 
 
@@ -100,15 +100,12 @@ def test_sentences_are_scrambled_singly() -> None:
 def test_the_number_of_swaps_has_a_poisson_distribution(tags: Any) -> None:
     mixed, pairs = sides(4000, scramble=1.0, scramble_swaps=1.5, tags=tags)
     count = moved(pairs[0], mixed[0])
-    assert np.mean(count == 0) > np.exp(-1.5) - 0.02  # no swap, or two that undo each other
-    assert np.mean(count == 0) < np.exp(-1.5) + 0.03
-    one = 1.5 * np.exp(-1.5)
-    assert np.mean(count == 2) == pytest.approx(one, abs=0.03)
+    # No swap, or two that undo each other; one swap.
+    assert np.exp(-1.5) - 0.02 < np.mean(count == 0) < np.exp(-1.5) + 0.03
+    assert np.mean(count == 2) == pytest.approx(1.5 * np.exp(-1.5), abs=0.03)
     rows = mixed[0]["words"].ids.reshape(4000, -1)
-    if tags == "start":
-        assert (rows[:, 0] == 1).all()
-    if tags == "end":
-        assert (rows[:, -1] == 2).all()
+    assert (rows[:, 0] == 1).all() == (tags == "start")
+    assert (rows[:, -1] == 2).all() == (tags == "end")
     assert rows.shape[1] == 8 + bool(tags)
 
 
@@ -119,19 +116,14 @@ def test_negatives_may_precede_scrambling(variant: Any, equal: bool, monkeypatch
     batch = pool_of(trainer).take(np.arange(40))
     expected = trainer.negatives(join_all(batch.sides), batch.keys)
     seen: list[Any] = []
-    trained: list[Any] = []
-    negatives, step = VariantTrainer.negatives, trainer.step
+    negatives = trainer.negatives
 
-    def record(self: VariantTrainer, *of: Any) -> Any:
-        seen.append(negatives(self, *of))
+    def record(*of: Any) -> Any:
+        seen.append(negatives(*of))
         return seen[0]
 
-    def record_step(quadruplets: Any) -> None:
-        trained.append(quadruplets)
-        step(quadruplets)
-
-    monkeypatch.setattr(VariantTrainer, "negatives", record)
-    monkeypatch.setattr(trainer, "step", record_step)
+    monkeypatch.setattr(trainer, "negatives", record)
+    trained = calls_of(monkeypatch, trainer, "step")
     trainer.train_on(batch)
     assert np.array_equal(seen[0], expected) is equal
     plain = take_all(join_all(batch.sides), np.arange(10))["words"].ids

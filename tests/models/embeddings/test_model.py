@@ -79,13 +79,10 @@ def test_a_wrong_configuration_is_refused_before_memory_is_taken(
     ("name", "change", "message"),
     [
         ("model.safetensors", lambda b: b[:-40], "cannot be read"),
-        ("model.safetensors", None, "cannot be read"),
         ("config.json", lambda b: b[:-9], "not the configuration"),
         ("config.json", lambda b: b"[" * 100_000, "not the configuration"),
-        ("config.json", lambda b: b"\xff", "not the configuration"),
         ("config.json", None, "cannot be read"),
         ("words.txt", lambda b: b.replace(b"b\n", b"d\n"), "words.txt: changed since"),
-        ("words.txt", lambda b: b[:-2], "words.txt: changed since"),
     ],
 )
 def test_a_damaged_file_is_named(
@@ -150,9 +147,6 @@ def test_an_encoder_remembers_its_language(tmp_path: Path) -> None:
     loaded = load_encoder(tmp_path / "fr")
     assert loaded.language == model.language == "fr"
     assert (loaded.embed(texts) == model.embed(texts)).all()
-    config = (tmp_path / "fr/config.json").read_text()
-    (tmp_path / "fr/config.json").write_text(config.replace('"fr"', '"en"'))
-    assert not (load_encoder(tmp_path / "fr").embed(texts) == model.embed(texts)).all()
 
 
 def test_a_text_is_no_list_of_texts(tmp_path: Path) -> None:

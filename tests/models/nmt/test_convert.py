@@ -11,11 +11,10 @@ import ctranslate2
 import pytest
 import torch
 
-from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.models.nmt.convert import RECORD, Conversion, convert_once
 from paraloom.models.nmt.families.fairseq import FairseqModel, read_state
-from tests.run_helpers import Patch
+from tests.run_helpers import Patch, refuses
 
 
 @pytest.fixture
@@ -50,18 +49,14 @@ def test_converted_once_in_the_users_cache(fresh: Path, tmp_path: Path, monkeypa
     assert second.path != first.path and second.digest != first.digest
 
 
-def test_a_failed_conversion_leaves_nothing(
-    fresh: Path, tmp_path: Path, monkeypatch: Patch
-) -> None:
+def test_after_a_failure_nothing_is_left(fresh: Path, tmp_path: Path, monkeypatch: Patch) -> None:
     def fail(self: object, out: str, **_: object) -> None:
         (Path(out) / "model.bin").write_bytes(b"half")
         raise ValueError("Option --strange is\nnot supported")
 
     with monkeypatch.context() as patch:
         patch.setattr(ctranslate2.converters.FairseqConverter, "convert", fail)
-        with pytest.raises(
-            UserError, match=r"CTranslate2 cannot convert it \(.* --strange is not supported"
-        ):
+        with refuses(r"CTranslate2 cannot convert it \(.* --strange is not supported"):
             converted(fresh)
     assert not [path for path in (tmp_path / "cache/paraloom/nmt").iterdir() if path.is_dir()]
     assert converted(fresh).path.is_dir()
@@ -127,12 +122,8 @@ def test_a_changed_conversion_is_made_again(
     assert (place / "model.bin").stat().st_mtime_ns == again  # once
 
 
-@pytest.mark.parametrize(
-    "damaged",
-    [None, "5", 0, -5, True, 5.5, "[" * 100_000, "[1]", "7", '"a"', "{}", "", "\0" * 90],
-    ids=lambda damaged: repr(damaged)[:9],
-)
-def test_a_damaged_record_of_a_conversion_is_not_believed(
+@pytest.mark.parametrize("damaged", [None, "5", 0, True, 5.5, "[1]", "{}", "", "\0" * 90])
+def test_a_damaged_record_is_not_believed(
     tmp_path: Path, monkeypatch: Patch, damaged: object
 ) -> None:
     """A value in place of the number of positions, or a text in place of all."""

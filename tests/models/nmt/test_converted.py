@@ -1,6 +1,5 @@
 """Folders that somebody converted for CTranslate2: as the original, if the tokeniser is there."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -10,8 +9,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.nmt import Translator
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages
-from tests.hub_folders import write_json
-from tests.run_helpers import HubModel
+from tests.run_helpers import HubModel, refuses
 
 from .conftest import CZECH, SHORT, translator
 
@@ -34,9 +32,8 @@ def test_it_translates_as_the_original(hub_model: HubModel, family: str, tmp_pat
     folder = converted(original := hub_model(family), tmp_path / "converted")
     assert (model := open_model(folder, CZECH)).family == "CTranslate2, taken as given"
     assert model.layout.source(["x"]) == open_model(original, CZECH).layout.source(["x"])
-    assert (
-        translator(folder).translate(SOURCES)[0].equals(translator(original).translate(SOURCES)[0])
-    )
+    found, wanted = (translator(of).translate(SOURCES)[0] for of in (folder, original))
+    assert found.equals(wanted)
     if family in ("m2m100", "nllb"):
         with pytest.raises(UserError, match=r"input.source_language: the model has no language"):
             open_model(folder, Languages("cz", "en"))
@@ -73,16 +70,5 @@ def test_damaged_files(
     folder = converted(hub_model("madlad"), tmp_path / "converted")
     data = (folder / file).read_bytes()
     (folder / file).write_bytes(data[: len(data) // 2] if content is None else content)
-    with pytest.raises(UserError, match=message) as error:
+    with refuses(message):
         open_model(folder, Languages(None, "en")).converted()
-    assert "\n" not in str(error.value)
-
-
-def test_a_vocabulary_that_is_missing(hub_model: HubModel, tmp_path: Path) -> None:
-    folder = converted(hub_model("marian2"), tmp_path / "converted")
-    tokens = json.loads((folder / "source_vocabulary.json").read_text())
-    (folder / "source_vocabulary.json").unlink()
-    with pytest.raises(UserError, match=r"source_vocabulary\.json: cannot be read \(No such file"):
-        open_model(folder, CZECH)
-    write_json(folder / "source_vocabulary.json", tokens)
-    assert open_model(folder, CZECH).layout.source(["x"]) == ["x", "</s>"]

@@ -119,9 +119,7 @@ def test_on_gpus_samples_begin_with_the_largest_batch(nmt_model: Path, monkeypat
 
 
 @pytest.mark.parametrize("devices", [1, 4])
-def test_samples_in_several_threads_are_those_of_one(
-    nmt_model: Path, czech: list[str], devices: int
-) -> None:
+def test_threads_draw_the_same_samples(nmt_model: Path, czech: list[str], devices: int) -> None:
     options = NmtOptions(candidates=3, batch_tokens=64, sampling=SamplingOptions())
     translator = Translator(nmt_model, options, threads=1)
     alone = [translator.translate(czech[:9], seed=seed)[0] for seed in range(4)]

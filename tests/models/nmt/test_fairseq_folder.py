@@ -20,20 +20,20 @@ from paraloom.models.nmt.families.fairseq import FairseqModel, read_state
 from paraloom.models.nmt.families.moses_bpe import MosesBpe
 from paraloom.models.nmt.translate import Translator
 from tests.fairseq_models import make
+from tests.run_helpers import Patch, refuses
 from tests.small_model import new_pairs
 
 from .conftest import CZECH, Malicious, translator
 
 
 def refused(model: Path, message: str) -> None:
-    with pytest.raises(UserError, match=message) as error:
+    with refuses(message):
         FairseqModel(model).load()
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("legacy", [False, True, None], ids=["zip", "legacy", "plain pickle"])
 def test_a_checkpoint_that_holds_code_is_refused(
-    model: Path, tmp_path: Path, legacy: bool | None, monkeypatch: pytest.MonkeyPatch
+    model: Path, tmp_path: Path, legacy: bool | None, monkeypatch: Patch
 ) -> None:
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")  # must not weaken us
     trace = tmp_path / "trace"
@@ -101,20 +101,15 @@ def test_weights_that_are_not_numbers_are_refused(model: Path) -> None:
         Translator(model, threads=1)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"\x00\xff\xfe" * 9, b"one\ntwo\n", b"one 1\none 1\n", "k\u016f\u0148 ž 1\n".encode("cp1250")],
-    ids=["binary", "no counts", "doubled", "another encoding"],
-)
-def test_a_damaged_dictionary_is_named(model: Path, content: bytes) -> None:
-    (model / "dict.cs.txt").write_bytes(content)
-    refused(model, r"dict\.cs\.txt: not a fairseq dictionary")
-
-
-def test_dictionaries_that_do_not_fit_are_an_error(model: Path) -> None:
+def test_a_damaged_dictionary_is_named(model: Path) -> None:
+    """Binary, without counts, with a word twice, in another encoding; larger than the weights."""
+    path = model / "dict.cs.txt"
+    whole, other = path.read_bytes(), "k\u016f\u0148 1\n".encode("cp1250")
+    for content in (b"\x00\xff\xfe" * 9, b"one\ntwo\n", b"one 1\none 1\n", other):
+        path.write_bytes(content)
+        refused(model, r"dict\.cs\.txt: not a fairseq dictionary")
     for language in ("cs", "en"):
-        path = model / f"dict.{language}.txt"
-        path.write_text(path.read_text() + "extra 1\n")
+        (model / f"dict.{language}.txt").write_bytes(whole + b"extra 1\n")
     refused(model, "not a translation transformer with these dictionaries .*size mismatch")
 
 
@@ -124,13 +119,10 @@ def test_dictionaries_that_do_not_fit_are_an_error(model: Path) -> None:
         ({"encoder_attention_heads": 0}, "not a translation transformer"),
         ({"arch": "transformer_lm"}, "its architecture is transformer_lm"),
         ({"source_lang": "../../cs"}, "missing, but the checkpoint names this language"),
-        ({"encoder_ffn_embed_dim": 10**9}, "cannot be loaded: its settings describe"),
         ({"encoder_layers": 10**9}, "cannot be loaded: its settings describe"),
     ],
 )
-def test_settings_that_no_model_has_are_one_line(
-    model: Path, settings: dict[str, Any], message: str
-) -> None:
+def test_settings_that_no_model_has(model: Path, settings: dict[str, Any], message: str) -> None:
     state = read_state(model / "checkpoint.pt")
     vars(state["args"]).update(settings)
     torch.save(state, model / "checkpoint.pt")
@@ -252,7 +244,7 @@ def test_several_checkpoints(copy: Path) -> None:
         open_model(copy / "model1.pt:model9.pt").converted()
 
 
-def test_older_checkpoints(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_older_checkpoints(copy: Path, monkeypatch: Patch) -> None:
     """In torch's form before 1.6, with meters of fairseq's, which stand for nothing."""
     before = translator(copy).score(["Máš nová trička?"], ["Hello."])
     state = read_state(copy / "model.pt")
@@ -267,17 +259,3 @@ def test_older_checkpoints(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.save(old, copy / "model.pt", _use_new_zipfile_serialization=False)
     assert open_model(copy).languages == ("cs", "en")
     assert translator(copy).score(["Máš nová trička?"], ["Hello."]) == before
-
-
-def test_files_that_are_missing(copy: Path) -> None:
-    (copy / "bpecodes").unlink()
-    with pytest.raises(
-        UserError, match=r"the tokeniser is missing .*sentencepiece\.model or .*bpe"
-    ):
-        open_model(copy).subwords()
-    (copy / "dict.en.txt").unlink()
-    with pytest.raises(UserError, match=r"dict\.en\.txt: missing, but the checkpoint names"):
-        open_model(copy)
-    (copy / "model.pt").unlink()
-    with pytest.raises(UserError, match=r"closest, fairseq, has \*\.pt, dict\.\*\.txt, "):
-        open_model(copy)

@@ -20,7 +20,7 @@ from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.families.pretrained import PretrainedModel
 from paraloom.models.nmt.options import SamplingOptions
 from tests.hub_folders import LONGEST, NAMES, expected_of, write_json
-from tests.run_helpers import HubModel, Patch
+from tests.run_helpers import HubModel, Patch, refuses
 
 from .conftest import CZECH, SHORT, Malicious, translator
 
@@ -151,9 +151,8 @@ def test_a_marian_model_with_several_languages_wants_a_tag(copy: HubModel) -> No
 def test_a_language_that_the_model_does_not_have(
     hub_model: HubModel, family: str, languages: tuple[str, str], message: str
 ) -> None:
-    with pytest.raises(UserError, match=message) as error:
+    with refuses(message):
         open_model(hub_model(family), Languages(*languages))
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +204,6 @@ def test_options_that_do_not_fit_each_other() -> None:
 
 
 SOURCES = ["Jan má rád sýr.", "Máš nová trička?"]
-Copy = Callable[[str], Path]
 
 
 def load(folder: Path) -> None:
@@ -217,9 +215,8 @@ def load(folder: Path) -> None:
 
 
 def refused(folder: Path, message: str, read: Callable[[Path], object] = load) -> None:
-    with pytest.raises(UserError, match=message) as error:
+    with refuses(message):
         read(folder)
-    assert "\n" not in str(error.value)
 
 
 def weights_of(folder: Path) -> dict[str, Any]:
@@ -233,7 +230,7 @@ def configure(folder: Path, **changes: object) -> None:
 
 @pytest.mark.parametrize("form", ["zip", "tar", "pickle", "shards"])
 def test_weights_that_hold_code_are_refused(
-    copy: Copy, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+    copy: HubModel, tmp_path: Path, form: str, monkeypatch: Patch
 ) -> None:
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")  # must not weaken us
     folder, trace = copy("marian"), tmp_path / "trace"
@@ -260,7 +257,7 @@ def test_weights_that_hold_code_are_refused(
     assert not trace.exists()
 
 
-def test_pickled_weights_and_weights_in_shards_load_too(copy: Copy) -> None:
+def test_pickled_weights_and_weights_in_shards_load_too(copy: HubModel) -> None:
     folder = copy("marian")
     before, _ = translator(folder).translate(SOURCES)
     weights = weights_of(folder)
@@ -278,7 +275,7 @@ def test_pickled_weights_and_weights_in_shards_load_too(copy: Copy) -> None:
     refused(folder, "the weights cannot be read")
 
 
-def test_weights_outside_the_folder_are_refused(copy: Copy) -> None:
+def test_weights_outside_the_folder_are_refused(copy: HubModel) -> None:
     """They are not in the digest of the model."""
     folder = copy("marian")
     names = dict.fromkeys(weights_of(folder), "../model.safetensors")
@@ -287,7 +284,7 @@ def test_weights_outside_the_folder_are_refused(copy: Copy) -> None:
     refused(folder, r"index\.json: names a file outside its folder")
 
 
-def test_weights_that_are_not_numbers_are_refused(copy: Copy) -> None:
+def test_weights_that_are_not_numbers_are_refused(copy: HubModel) -> None:
     folder = copy("marian")
     weights = weights_of(folder)
     weights["model.encoder.layers.0.fc1.bias"][:] = torch.nan  # which no ReLU hides
@@ -295,7 +292,7 @@ def test_weights_that_are_not_numbers_are_refused(copy: Copy) -> None:
     refused(folder, r"log p differs from torch's by nan per subword", translator)
 
 
-def test_code_of_a_model_is_never_run(copy: Copy, tmp_path: Path) -> None:
+def test_code_of_a_model_is_never_run(copy: HubModel, tmp_path: Path) -> None:
     folder, trace = copy("marian"), tmp_path / "trace"
     (folder / "evil.py").write_text(f"open({str(trace)!r}, 'w').close()\n")
     own = {"AutoConfig": "evil.C", "AutoModelForSeq2SeqLM": "evil.M", "AutoTokenizer": ["evil.T"]}
@@ -312,8 +309,6 @@ def test_code_of_a_model_is_never_run(copy: Copy, tmp_path: Path) -> None:
     ("family", "file", "content", "message"),
     [
         ("marian", "config.json", '{"model_type": "bert"}', "unknown model_type 'bert'"),
-        ("marian", "config.json", None, "unknown kind of model"),
-        ("marian", "source.spm", None, r"the tokeniser is missing .*source\.spm"),
         ("marian", "source.spm", "x", "source.spm: not a SentencePiece model"),
         ("marian", "vocab.json", '{"a": 0, "b": 0}', "each token an id of its own"),
         ("marian", "target.spm", None, r"target\.spm: is missing from the model folder"),
@@ -323,7 +318,7 @@ def test_code_of_a_model_is_never_run(copy: Copy, tmp_path: Path) -> None:
     ],
 )
 def test_bad_files_are_named_in_one_line(
-    copy: Copy, family: str, file: str, content: str | None, message: str
+    copy: HubModel, family: str, file: str, content: str | None, message: str
 ) -> None:
     folder = copy(family)
     if content is None:
@@ -337,17 +332,13 @@ def test_bad_files_are_named_in_one_line(
     ("changes", "message"),
     [
         ({"vocab_size": 10**9}, "does not fit the tokeniser .* 1,000,000,000 embeddings for"),
-        ({"vocab_size": None}, "does not fit the tokeniser"),
-        ({"max_position_embeddings": 10**9}, "max_position_embeddings must be at most 16,384"),
         ({"encoder_layers": 10**9}, "encoder_layers must be at most 1,000"),
         ({"encoder_layers": 30, "encoder_ffn_dim": 1 << 16}, "settings describe .* files have"),
         ({"d_model": 64}, "the weights "),
         ({"decoder_start_token_id": 10**6}, "does not fit the tokeniser .*IndexError"),
     ],
 )
-def test_sizes_take_no_memory_on_the_word_of_a_file(
-    copy: Copy, changes: dict[str, int], message: str
-) -> None:
+def test_sizes_take_no_memory(copy: HubModel, changes: dict[str, int], message: str) -> None:
     folder = copy("marian")
     configure(folder, **changes)
     refused(folder, message)

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +65,10 @@ if __name__ == "__main__":
 
 def run(folder: Path, *arguments: str, **environment: str) -> Any:
     """Run the program; its output ends when the last process with it ends."""
-    (folder / "program.py").write_text(textwrap.dedent(PROGRAM))
-    return subprocess.run(
-        [sys.executable, str(folder / "program.py"), *arguments],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    (folder / "program.py").write_text(PROGRAM)
+    command = [sys.executable, str(folder / "program.py"), *arguments]
+    env = {**os.environ, **environment}
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
 
 
 def test_each_process_has_one_gpu_and_errors_come_back(tmp_path: Path) -> None:

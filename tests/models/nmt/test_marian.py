@@ -15,6 +15,7 @@ from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.families.marian import MarianModel, read_vocabulary, read_weights
 from tests.hub_models import mean_log_probs
 from tests.marian_models import make, save
+from tests.run_helpers import refuses
 from tests.small_model import new_pairs
 
 from .conftest import CZECH, translator
@@ -52,12 +53,13 @@ def test_opus_mt_in_a_zip_with_a_tag(made: Any, tmp_path: Path) -> None:
         assert unpacked.layout.source_prefix == ()
 
 
-def changed(folder: Path, **settings: object) -> None:
-    """Write the model again with other settings."""
+def changed(folder: Path, *without: str, **settings: object) -> None:
+    """Write the model again with other settings, and without those that end so."""
     with np.load(path := folder / "model.npz") as file:
         weights = {name: file[name] for name in file.files}
     given = yaml.safe_load(weights.pop("special:model.yml").tobytes().rstrip(b"\0"))
-    save(path, weights, given | {name.replace("_", "-"): of for name, of in settings.items()})
+    given |= {name.replace("_", "-"): of for name, of in settings.items()}
+    save(path, weights, {key: of for key, of in given.items() if not key.endswith(without)})
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +78,6 @@ def copy(small: Path, tmp_path: Path) -> Path:
     ("settings", "message"),
     [
         ({"transformer_decoder_autoreg": "rnn"}, "autoreg is rnn, which must be self-attention"),
-        ({"lemma_dim_emb": 16}, "cannot decode it: lemma-dim-emb is 16, which must be 0"),
-        ({"right_left": True}, "right-left is True, which must be False"),
         ({"type": "s2s"}, "type is s2s, which must be transformer"),
         ({"transformer_ffn_activation": "tanh"}, "tanh is not supported"),
         ({"transformer_heads": 0}, "CTranslate2 cannot convert it .*do not fit"),
@@ -85,22 +85,15 @@ def copy(small: Path, tmp_path: Path) -> Path:
         ({"enc_depth": 3}, "CTranslate2 cannot convert it"),
     ],
 )
-def test_models_that_cannot_be_decoded(
-    copy: Path, settings: dict[str, object], message: str
-) -> None:
+def test_what_cannot_be_decoded(copy: Path, settings: dict[str, object], message: str) -> None:
     changed(copy, **settings)
-    with pytest.raises(UserError, match=message) as error:
+    with refuses(message):
         open_model(copy, CZECH).converted()
-    assert "\n" not in str(error.value)
 
 
 def test_settings_of_older_versions_are_filled_in(copy: Path) -> None:
     before = translator(copy).score(["Máš nová trička?"], ["Hello."])
-    with np.load(path := copy / "model.npz") as file:
-        weights = {name: file[name] for name in file.files}
-    given = yaml.safe_load(weights.pop("special:model.yml").tobytes().rstrip(b"\0"))
-    later = ("-autoreg", "-ffn-activation", "-layer", "-no-projection", "-postprocess-emb")
-    save(path, weights, {key: of for key, of in given.items() if not key.endswith(later)})
+    changed(copy, "-autoreg", "-ffn-activation", "-layer", "-no-projection", "-postprocess-emb")
     assert translator(copy).score(["Máš nová trička?"], ["Hello."]) == before
 
 
@@ -118,10 +111,6 @@ def test_quantised_weights_and_bombs_are_refused(copy: Path, tmp_path: Path) -> 
     with pytest.raises(UserError, match=r"model\.zip: not a zip of a model .*unpacks to 1,048,576"):
         open_model(zipped)
     np.savez(path, Wemb=np.array([{}], dtype=object))
-    with pytest.raises(UserError, match="damaged, or not a model of Marian"):
-        read_weights(path)
-    with path.open("wb") as file:
-        np.save(file, np.zeros(3))
     with pytest.raises(UserError, match="damaged, or not a model of Marian"):
         read_weights(path)
 

@@ -38,6 +38,7 @@ from paraloom.models.nmt.training_data import (
 from paraloom.models.progress import Meter
 from paraloom.models.tracking import Board
 from tests.models.test_tracking import events
+from tests.run_helpers import Capsys, Patch
 from tests.small_model import SEED
 
 from .conftest import TINY, toy_pairs, write_pairs
@@ -68,7 +69,7 @@ def test_the_result_is_a_model_folder_that_translates(toy_model: Path) -> None:
     assert loss[-1][0] == TINY.updates and loss[-1][1] < loss[0][1]
 
 
-def test_the_commands_have_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_have_the_options(tmp_path: Path, monkeypatch: Patch) -> None:
     given: list[Any] = []
     monkeypatch.setattr(train, "_run_commands", lambda *of: given.append(of))
     options = NmtTrainingOptions(
@@ -96,10 +97,7 @@ def test_the_commands_have_the_options(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_of_equal_candidates_the_later_is_the_model(
-    toy_corpus: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    toy_corpus: Path, tmp_path: Path, monkeypatch: Patch, capsys: Capsys
 ) -> None:
     """One half of the held-out pairs chooses it, greedily; its BLEU is that on the other half."""
     scores = {"update 40": 30.0, "update 80": 50.0, "update 120": 50.0, "average": 20.0}
@@ -136,7 +134,7 @@ def test_of_equal_candidates_the_later_is_the_model(
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-def test_overlong_pairs_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlong_pairs_are_left_out(tmp_path: Path, monkeypatch: Patch) -> None:
     class Letters:
         """In place of SentencePiece."""
 
@@ -179,7 +177,7 @@ def test_candidates_hold_nothing_of_the_machine(tmp_path: Path) -> None:
 
 
 def test_a_killed_training_ends_the_same(
-    toy_corpus: Path, toy_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toy_corpus: Path, toy_model: Path, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     def kill(self: Meter, done: float, **_: Any) -> None:
         if done >= 50:  # the checkpoint of update 40 is there
@@ -200,7 +198,7 @@ def test_a_killed_training_ends_the_same(
 
 
 def test_when_fairseq_fails_its_log_is_named(
-    toy_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    toy_corpus: Path, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("print('begin'); raise MemoryError('too small a machine')")
@@ -210,23 +208,6 @@ def test_when_fairseq_fails_its_log_is_named(
     log = Path(str(error.value).partition(": ")[0])
     assert "begin" in log.read_text()
     assert not (tmp_path / "model").exists()
-
-
-def test_the_board_gets_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = {"epoch": 1, "num_updates": "7", "loss": "2.5", "lr": "0.5", "wall": "3"}
-    script = tmp_path / "fairseq.py"
-    script.write_text(
-        f"print('2026 | INFO | train_inner | ' + {json.dumps(line)!r})\n"
-        f"print('{fairseq_run.TO_USER}training on one of 8 GPUs')"
-    )
-    monkeypatch.setattr(fairseq_run, "__file__", str(script))
-    said: list[str] = []
-    monkeypatch.setattr(Meter, "say", lambda self, line: said.append(line))
-    board = Board(tmp_path / "run" / "nmt")
-    train._run_commands(tmp_path, 1, 10, board)
-    assert said == ["training on one of 8 GPUs"]
-    board.close()
-    assert events(board.place) == {"loss": [(7, 2.5)], "lr": [(7, 0.5)], "epoch": [(7, 1.0)]}
 
 
 def test_the_trainer_ends_with_its_parent(tmp_path: Path) -> None:
@@ -254,7 +235,7 @@ def test_the_trainer_ends_with_its_parent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gpus", [0, 1, 8])
 def test_one_gpu_trains_in_mixed_precision(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], gpus: int
+    tmp_path: Path, monkeypatch: Patch, capsys: Capsys, gpus: int
 ) -> None:
     given: list[list[str]] = []
     for name in ("preprocess", "train"):
@@ -286,7 +267,7 @@ def test_one_gpu_trains_in_mixed_precision(
         ([8, 4, 5, 7, 5, 7, 9, 7, 6, 9, 7, 4], 12, 1, [1, 2, *[1] * 9]),
     ],
 )
-def test_batches_are_those_of_fairseq(
+def test_batches_are_fairseqs(
     lengths: list[int], max_tokens: int, multiple: int, sizes: list[int]
 ) -> None:
     given = {"max_tokens": max_tokens, "required_batch_size_multiple": multiple}

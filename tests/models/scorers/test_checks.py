@@ -28,25 +28,20 @@ def passes(check: str, first: str, second: str, **resources: Any) -> bool:
 NUMBERS = [
     ("Two dogs", "2 dogs", True),
     ("Two dogs", "Three dogs", False),
-    ("Two dogs", "Dogs", False),
     ("1,000 people", "1000 people", True),
     ("one thousand people", "1,000 people", True),
-    ("a thousand people", "1,000 people", True),
     ("a dozen eggs", "12 eggs", True),
     ("two hundred five", "205", True),
     ("two million three hundred thousand", "2,300,000", True),
     ("2.5 million", "2,500,000", True),
     ("twenty-five years", "25 years", True),
     ("a two-year-old", "a 2-year-old", True),
-    ("three dozen eggs", "36 eggs", True),
     ("hundreds of eggs", "eggs", False),
     ("from 1990-95", "from 1990 to 95", True),
     ("at seven thirty", "at 7:30", True),
-    ("twenty, thirty", "twenty thirty", True),
     ("rows 2 5", "rows 5 2", True),
     ("rows 2 5", "row 25", False),
     ("the third of May", "the 3rd of May", True),
-    ("one of them", "1 of them", True),
     ("a dog", "one dog", True),
     ("the 1990s", "the 1980s", False),
     ("5 to 5", "at 5", True),
@@ -54,7 +49,6 @@ NUMBERS = [
 ]
 NAMES = [
     ("I met John in Prague.", "I met Mary in Prague.", False),
-    ("I met John in Prague.", "I met him in Prague.", False),
     ("I met John.", "John met me.", True),
     ("The dog met Greece’s king.", "The king of Greece met the dog.", True),
     ("Dogs run.", "Cats run.", True),  # no name: begins the sentence

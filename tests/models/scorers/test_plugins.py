@@ -16,6 +16,7 @@ from paraloom.models.hashing import text_hashes
 from paraloom.models.scorers import PairScorer, columns
 from paraloom.models.scorers.columns import MISSING, SEVERAL, find, store
 from paraloom.models.scorers.plugins import source_of
+from tests.run_helpers import Patch, refuses
 
 HEAD = """
 import numpy as np
@@ -51,7 +52,7 @@ def test_a_file_brings_a_scorer(tmp_path: Path) -> None:
     assert made.score(TEXTS[:0], TEXTS[:0])["commas_score"].shape == (0,)
 
 
-def test_a_scorer_reads_what_it_declares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scorer_reads_what_it_declares(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.models.scorers.pair_scorer._ROWS", 1000)  # it gets the whole
     code = """
 def joined(pairs, table):
@@ -75,7 +76,7 @@ def joined(pairs, table):
         scorer(tmp_path, code)
 
 
-def test_reasons_are_those_of_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reasons_are_those_of_their_rows(tmp_path: Path, monkeypatch: Patch) -> None:
     """Also where a block has none."""
     monkeypatch.setattr("paraloom.models.scorers.pair_scorer._ROWS", 2)
     code = """
@@ -108,27 +109,24 @@ def test_rounding_beyond_the_range_is_clipped(tmp_path: Path) -> None:
     ("code", "message"),
     [
         ("", r"mine\.py:commas_score \(AttributeError: .* no attribute 'commas_score'"),
-        ("commas_score = 3", r"must be a paraloom.models\.scorers\.Scorer, not int"),
         ("raise SystemExit", r"mine.py:commas_score: .*mine\.py, line 8 \(SystemExit"),
         (entry("unknown=3"), r"mine\.py, line 8 \(TypeError"),
-        ("import no_such_module", r"mine\.py, line 8 \(ModuleNotFoundError"),
         ("x = (1", r"mine\.py, line 8 \(SyntaxError"),
         (
             entry("function=lambda pairs: 1 / 0"),
             r"commas_score: the scorer failed: .*mine\.py, line 8 \(ZeroDivision",
         ),
-        (
-            entry("function=lambda pairs: exit(3)"),
-            r"the scorer failed: .*mine\.py, line 8 \(SystemExit",
-        ),
         (entry("function=lambda pairs: np.ones((3, 1))"), r"of shape \[3, 1\] for 3 pairs"),
         (entry("function=lambda pairs: ['a', 'b', 'c']"), "could not convert string to float"),
+        (  # the tokens are those of other scorers, too
+            entry("function=lambda pairs: pairs.reference.lengths.fill(0)"),
+            r"the scorer failed: .*mine\.py, line 8 \(ValueError",
+        ),
     ],
 )
 def test_what_fails_is_one_line(code: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=message) as error:
+    with refuses(message):
         scorer(tmp_path, code).score(TEXTS, TEXTS)
-    assert "\n" not in str(error.value)
 
 
 def test_the_key_of_a_file_is_its_text(tmp_path: Path) -> None:
@@ -140,17 +138,6 @@ def test_the_key_of_a_file_is_its_text(tmp_path: Path) -> None:
     assert keys[0] == keys[2] != keys[1]
     with pytest.raises(UserError, match=r"none\.py: cannot be read \(No such file"):
         source_of(f"{tmp_path}/none.py:name")
-
-
-def test_a_scorer_cannot_change_the_tokens_of_others(tmp_path: Path) -> None:
-    code = """
-def zeros(pairs):
-    pairs.reference.lengths[:] = 0
-    return commas(pairs)
-
-""" + entry("function=zeros, range=(0, None)")
-    with pytest.raises(UserError, match=r"the scorer failed: .*mine\.py, line 10 \(ValueError"):
-        scorer(tmp_path, code).score(TEXTS, TEXTS)
 
 
 IDS = st.text("abcč .:0", min_size=1, max_size=4)

@@ -18,6 +18,7 @@ from paraloom.models.nmt.families.subwords import load_sentencepiece
 from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.learned.source_score import source_score
 from paraloom.models.text.tokens import PairText
+from tests.run_helpers import Patch
 from tests.small_model import new_pairs
 
 
@@ -82,7 +83,7 @@ def test_what_cannot_be_scored_is_no_number(nmt_model: Path) -> None:
         assert np.isfinite(score(model, ["Muž."], [text])[0]) == fits
 
 
-def test_a_batch_that_fails_is_halved(nmt_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_fails_is_halved(nmt_model: Path, monkeypatch: Patch) -> None:
     model = Translator(nmt_model, threads=1)
     sources, references = zip(*new_pairs(8), strict=True)
     whole = score(model, sources, references)
@@ -131,9 +132,7 @@ def test_another_model_is_asked_about_the_same_pairs() -> None:
 
 
 @pytest.mark.parametrize("block", [1, 2])
-def test_blocks_do_not_take_the_values_of_others(
-    block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_do_not_take_the_values_of_others(block: int, monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.models.scorers.pair_scorer._ROWS", block)
     texts = pa.array(["a", "bb", "ccc", "dddd", "eeeee"])
     certain = pa.array([-1.0] * 5, pa.float32())

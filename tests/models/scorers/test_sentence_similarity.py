@@ -26,6 +26,7 @@ from paraloom.models.scorers.learned.sentence_similarity import (
 from tests.models.nmt.conftest import Malicious
 from tests.models.scorers import small_transformers
 from tests.models.scorers.small_transformers import WORDS, write_bert, write_sentence_model
+from tests.run_helpers import Patch, refuses
 
 OWN = "sentence_bert_config.json"
 BOUND = 1e-5  # of the influence of the batch, as `sentence_similarity` states it
@@ -83,9 +84,7 @@ def test_the_way_on_gpus_gives_the_vectors_of_the_library(sentence_model: Path) 
 
 
 @pytest.mark.parametrize("name", ["sentence_similarity", "cross_encoder"])
-def test_a_value_hardly_depends_on_the_batch(
-    name: str, sentence_model: Path, pair_model: Path
-) -> None:
+def test_values_hardly_depend_on_batches(name: str, sentence_model: Path, pair_model: Path) -> None:
     scorer = PairScorer([name], sentence_model=sentence_model, cross_encoder_model=pair_model)
     first, second = texts(150, 3), texts(150, 4)
     whole = scorer.score(first, second)[name]
@@ -127,7 +126,7 @@ def test_each_distinct_text_and_pair_is_given_once_and_each_pair_has_its_own_sco
 
 
 def test_entailment_in_both_directions(tmp_path: Path) -> None:
-    from transformers import BertForSequenceClassification, PreTrainedTokenizerFast
+    from sentence_transformers import CrossEncoder
 
     folder = write_bert(tmp_path / "three", labels=3)
     names = {"0": "contradiction", "1": "neutral", "2": "ENTAILMENT"}
@@ -135,14 +134,10 @@ def test_entailment_in_both_directions(tmp_path: Path) -> None:
     first, second = texts(40, 5), texts(40, 6)
     scorer = PairScorer(["cross_encoder"], cross_encoder_model=folder)
     found = scorer.score(first, second)["cross_encoder"]
-    network: Any = BertForSequenceClassification
-    model = network.from_pretrained(folder).eval()
-    tokenizer: Any = PreTrainedTokenizerFast.from_pretrained(folder)
-    both = []
-    for pairs in ((first, second), (second, first)):
-        given = tokenizer(*(side.to_pylist() for side in pairs), padding=True, return_tensors="pt")
-        with torch.no_grad():
-            both.append(model(**given).logits.softmax(dim=1)[:, 2].numpy())
+    model = CrossEncoder(str(folder), device="cpu")
+    pairs = list(zip(first.to_pylist(), second.to_pylist(), strict=True))
+    directions = pairs, [pair[::-1] for pair in pairs]
+    both = [model.predict(of, apply_softmax=True)[:, 2] for of in directions]
     np.testing.assert_allclose(found, np.minimum(*both), atol=1e-5)
     assert np.abs(both[0] - both[1]).max() > 0.01
     swapped = scorer.score(second, first)["cross_encoder"]
@@ -152,9 +147,8 @@ def test_entailment_in_both_directions(tmp_path: Path) -> None:
 def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_path: Path) -> None:
     def fails(message: str, **models: Any) -> None:
         name = "sentence_similarity" if "sentence_model" in models else "cross_encoder"
-        with pytest.raises(UserError, match=message) as error:
+        with refuses(message):
             PairScorer([name], **models)
-        assert "\n" not in str(error.value)
 
     fails(
         "not a model of sentence-transformers: modules.json is missing", sentence_model=pair_model
@@ -180,14 +174,13 @@ def test_what_fails_on_the_first_text_is_one_line(sentence_model: Path, tmp_path
     modules = json.loads((sentence_model / "modules.json").read_text())
     tokenizer = json.loads((sentence_model / "tokenizer.json").read_text())
     del tokenizer["post_processor"]["special_tokens"]["[SEP]"]
-    for file, values in (("modules.json", modules[1:]), ("tokenizer.json", tokenizer)):
+    files = {"modules.json": (modules[1:], ""), "tokenizer.json": (tokenizer, "PanicException")}
+    for file, (values, said) in files.items():
         folder = Path(shutil.copytree(sentence_model, tmp_path / file))
         (folder / file).write_text(json.dumps(values))
         scorer = PairScorer(["sentence_similarity"], sentence_model=folder)
-        with pytest.raises(UserError, match=r"^score\.sentence_model: the model fails \(") as error:
+        with refuses(rf"^score\.sentence_model: the model fails \(.*{said}"):
             scorer.score(texts(2, 1), texts(2, 2))
-        assert "\n" not in str(error.value)
-    assert "PanicException" in str(error.value)
 
 
 def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
@@ -196,14 +189,11 @@ def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     (folder / "evil.py").write_text(f"open({str(ran)!r}, 'w')")
     module = {"idx": 0, "name": "0", "path": ""}
-    for name in ("evil.Module", "os.abort"):
-        (folder / "modules.json").write_text(json.dumps([{**module, "type": name}]))
+    for name, key in (("evil.Module", "type"), ("os.abort", "type"), ("evil.Module", "t\\u0079pe")):
+        text = json.dumps([{**module, "type": name}]).replace("type", key)
+        (folder / "modules.json").write_text(text)
         with pytest.raises(UserError, match=rf"it brings code of its own \({name}\)"):
             open_sentence_model(folder)
-    escaped = json.dumps([{**module, "type": "evil.Module"}]).replace("type", "t\\u0079pe")
-    (folder / "modules.json").write_text(escaped)
-    with pytest.raises(UserError, match="code of its own"):
-        open_sentence_model(folder)
     router = {**module, "type": "sentence_transformers.models.Router"}
     (folder / "modules.json").write_text(json.dumps([router]))
     (folder / "router_config.json").write_text(json.dumps({"types": {"a": "evil.Module"}}))
@@ -232,9 +222,8 @@ def test_sizes_take_no_memory_on_the_word_of_a_file(
     folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
     change(folder / file, **settings)
     before = peak_memory()
-    with pytest.raises(UserError, match=message) as error:
+    with refuses(message):
         open_sentence_model(folder)
-    assert "\n" not in str(error.value)
     assert peak_memory() - before < 100 << 20
 
 
@@ -369,11 +358,7 @@ def library(folder: Path) -> np.ndarray:
     ],
 )
 def test_vectors_are_those_of_the_library(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    pooling: str,
-    settings: dict[str, Any],
+    tmp_path: Path, monkeypatch: Patch, kind: str, pooling: str, settings: dict[str, Any]
 ) -> None:
     if "pad_token_id" in settings:  # positions count from there on
         monkeypatch.setattr(small_transformers, "WORDS", ["[UNK]", "[PAD]", *WORDS[2:]])
@@ -397,7 +382,7 @@ def test_values_do_not_depend_on_threads(tmp_path: Path) -> None:
     assert all(np.array_equal(found[0], other) for other in found[1:])
 
 
-def test_other_networks_stay_in_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_networks_stay_in_torch(tmp_path: Path, monkeypatch: Patch) -> None:
     """A kind, an activation that CTranslate2 lacks; a conversion that gives other values."""
     folders = [
         write(tmp_path / "mpnet", "MPNet", pad_token_id=0, max_position_embeddings=66),

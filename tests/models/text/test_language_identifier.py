@@ -91,11 +91,8 @@ MUST = "must give each text its codes and probabilities from 0 to 1"
     ("result", "said"),
     [
         ("[{}]", f"{MUST} (ValueError: 1 results for 2 texts)"),
-        ("[{} for text in [*texts, '']]", f"{MUST} (ValueError: 3 results for 2 texts)"),
         ("[{'cs': 87} for text in texts]", f"{MUST} (ValueError: 87 for cs)"),
-        ("[{'cs': float('nan')} for text in texts]", f"{MUST} (ValueError: nan for cs)"),
         ("['cs' for text in texts]", f"{MUST} (ValueError: not enough values"),
-        ("[('cs', 0.9) for text in texts]", f"{MUST} (TypeError: "),
         ("[{'cs': '0.9'} for text in texts]", f"{MUST} (TypeError: "),
         ("[{1: 0.9} for text in texts]", f"{MUST} (AttributeError: "),
         ("None", "(TypeError: "),
@@ -122,10 +119,8 @@ def test_what_cannot_be_loaded(tmp_path: Path, monkeypatch: Patch) -> None:
         "lid_broken:identify": "lid_broken.py, line 1 (ModuleNotFoundError: No module named 'now",
         "lid_syntax:identify": "lid_syntax.py, line 1 (SyntaxError",
         "lid_value:identify": "'int' object is not callable",
-        "lid_value:gone": "no attribute 'gone'",
         ":identify": "Empty module name",
         f"{tmp_path}/gone.py:identify": "cannot be read (No such file or directory)",
-        f"{tmp_path}/lid_broken.py:identify": "line 1 (ModuleNotFoundError: No module named 'now",
         f"{tmp_path}/lid_syntax.py:identify": "lid_syntax.py, line 1 (SyntaxError",
         f"{tmp_path}/lid_value.py:gone": "no attribute 'gone'",
     }.items():
@@ -195,7 +190,7 @@ def test_what_moses_does_not_know_sacremoses_tokenises(language: str, texts: lis
     assert rows(texts, language) == [python.tokenize(text, escape=False) for text in texts]
 
 
-def test_without_moses_sacremoses_tokenises(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_moses_sacremoses_tokenises(monkeypatch: Patch) -> None:
     texts = ["L'été de M. Hulot, n° 3,5.", "«Qu'il vienne aujourd'hui», dit-il…"]
     expected = rows(texts, "fr")
     monkeypatch.setitem(sys.modules, "mosestokenizer", None)
@@ -250,11 +245,8 @@ def test_all_unspaced_languages() -> None:
 def test_any_text_is_taken_for_a_code(code: str) -> None:
     assert isinstance(short_code(code), str) and isinstance(language_name(code), str)
     is_unspaced(code)
-
-
-@pytest.mark.parametrize("code", ["cs", "ces_Latn", "pt-BR", "nb", "tlh", "qaa", "sr-Latn", "ger"])
-def test_codes_of_any_standard_are_codes(code: str) -> None:
-    assert no_code(code) == ""
+    for known in ("cs", "ces_Latn", "pt-BR", "nb", "tlh", "qaa", "sr-Latn", "ger"):
+        assert no_code(known) == ""
 
 
 def test_languages_that_differ() -> None:

@@ -17,6 +17,7 @@ from paraloom.models.text.files import (
     opened,
     text_array,
 )
+from tests.run_helpers import refuses
 
 TEXT = "kočka\tcat 🐈\r\n" * 40_000
 """Longer than a block in every encoding."""
@@ -27,23 +28,16 @@ def read(path: Path) -> bytes:
         return stream.read()
 
 
-@pytest.mark.parametrize("zipped", [False, True])
-@pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"]
-)  # with the byte order of this machine
-def test_a_mark_says_the_encoding(tmp_path: Path, encoding: str, zipped: bool) -> None:
-    data = TEXT.encode(encoding)
-    (tmp_path / "a").write_bytes(gzip.compress(data) if zipped else data)
-    assert read(tmp_path / "a") == TEXT.encode()
-
-
-@pytest.mark.parametrize("order", ["utf-16-be", "utf-16-le", "utf-32-be", "utf-32-le"])
-def test_both_byte_orders(tmp_path: Path, order: str) -> None:
-    (tmp_path / "a").write_bytes(f"\ufeff{TEXT}".encode(order))
-    assert read(tmp_path / "a") == TEXT.encode()
-    (tmp_path / "a").write_bytes(f"\ufeff{TEXT}".encode(order)[:-1])
-    with pytest.raises(UserError, match=rf"a: truncated or corrupt {order[:6].upper()} .*again$"):
-        read(tmp_path / "a")
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-be", "utf-16-le", "utf-32-be", "utf-32-le"])
+def test_a_mark_says_the_encoding(tmp_path: Path, encoding: str) -> None:
+    data = f"\ufeff{TEXT}".encode(encoding)
+    for stored in (data, gzip.compress(data)):
+        (tmp_path / "a").write_bytes(stored)
+        assert read(tmp_path / "a") == TEXT.encode()
+    (tmp_path / "a").write_bytes(data[:-1])
+    if encoding != "utf-8":
+        with refuses(rf"a: truncated or corrupt {encoding[:6].upper()} .*again$"):
+            read(tmp_path / "a")
 
 
 def test_a_lone_surrogate_of_utf_16_is_invalid_utf_8_in_its_row(tmp_path: Path) -> None:
@@ -52,12 +46,6 @@ def test_a_lone_surrogate_of_utf_16_is_invalid_utf_8_in_its_row(tmp_path: Path) 
     assert (first, third) == (b"a", b"b")
     with pytest.raises(UnicodeDecodeError):
         second.decode()
-
-
-def test_a_mark_in_pieces_is_one(tmp_path: Path) -> None:
-    pieces = (b"\xef", b"\xbb", b"\xbf", b"a")
-    (tmp_path / "a").write_bytes(b"".join(map(gzip.compress, pieces)))
-    assert read(tmp_path / "a") == b"a"
 
 
 def archive() -> bytes:
@@ -132,7 +120,6 @@ def test_rows_of_csv_are_those_of_rfc_4180() -> None:
         ("yes,no\nyes\n", None),
         ("id,text\n", None),
         ("1,2\n3,4\n", None),
-        ("a,a\nb,c\n", None),
         ("a,b\tc,d\n1,2\n", None),
         ('a,b\n"x"y,z\n', None),
         ("", None),

@@ -21,7 +21,7 @@ from paraloom.models.text.vectors import (
     read_vectors,
     write_vectors,
 )
-from tests.run_helpers import Patch
+from tests.run_helpers import Patch, refuses
 
 TEXT = "the 0.5 -1.25\ncat 1e-3 2\n. 3 4\n"
 MATRIX = np.array([[0.5, -1.25], [1e-3, 2], [3, 4]], np.float32)
@@ -46,14 +46,12 @@ def read(tmp_path: Path, text: str | bytes, name: str = "vectors.txt") -> WordVe
     "text",
     [
         TEXT,
-        TEXT.rstrip("\n"),
         "3 2\n" + TEXT,  # word2vec's first line
         TEXT.replace("\n", " \n"),  # word2vec's spaces at line ends
         ("3 2\n" + TEXT).replace("\n", " \r\n"),
         TEXT.replace(" ", "\t"),
         TEXT.replace("\n", "\n\n"),
         gzip.compress(TEXT.encode(), mtime=0),
-        "\ufeff" + TEXT,
         "\ufeff3 2\n" + TEXT,
         gzip.compress(("3 2\n" + TEXT).encode("utf-16"), mtime=0),
         bz2.compress(b"\xef\xbb\xbf" + TEXT.encode()),
@@ -81,7 +79,6 @@ def test_words_are_only_words(tmp_path: Path) -> None:
         ("", "has no word vectors"),
         ("4 2\n" + TEXT, "line 1 announces 4 words, but there are 3"),
         ("3 3\n" + TEXT, r"b'the 0.5 -1.25' is not a word followed by 3 numbers"),
-        (TEXT + "dog 1\n", "b'dog 1' is not a word followed by 2 numbers"),
         (TEXT + "dog 1 2 3\n" + TEXT, "b'dog 1 2 3' has more than 2 numbers"),
         (
             TEXT + "dog 1 inf\n",
@@ -98,10 +95,8 @@ def test_words_are_only_words(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, data: bytes | str, message: str) -> None:
-    with pytest.raises(UserError, match=message) as error:
+    with refuses(f"{tmp_path / 'vectors.txt'}: .*{message}"):
         read(tmp_path, data)
-    assert str(tmp_path / "vectors.txt") in str(error.value)
-    assert "\n" not in str(error.value)
     with pytest.raises(UserError):
         compact_vectors(tmp_path / "vectors.txt", tmp_path / "compact")
     assert [path.name for path in tmp_path.iterdir()] == ["vectors.txt"]
@@ -129,11 +124,7 @@ def test_files_of_several_blocks(tmp_path: Path, monkeypatch: Patch) -> None:
     assert vectors.matrix.tolist() == [[i, i + 0.5] for i in range(50)]
     with pytest.raises(UserError, match=r"cannot be read after 3\d words .*b'x y z' is not a word"):
         read(tmp_path, "".join([*rows[:40], "x y z\n", *rows]))
-
-
-def test_a_file_without_line_ends_is_refused_early(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("paraloom.models.text.vectors._BLOCK", 1000)
-    with pytest.raises(UserError, match="a word does not end"):
+    with pytest.raises(UserError, match="a word does not end"):  # before all of it is read
         read(tmp_path, "a 1\n" + "x" * 10_000)
 
 
@@ -145,9 +136,7 @@ matrices = arrays(np.float32, st.tuples(st.integers(1, 8), st.integers(2, 5)), e
 @given(st.lists(words, min_size=8, max_size=8, unique=True), matrices)
 @settings(max_examples=60)
 def test_the_way_there_and_back(
-    tmp_path_factory: pytest.TempPathFactory,
-    names: list[str],
-    matrix: NDArray[np.float32],
+    tmp_path_factory: pytest.TempPathFactory, names: list[str], matrix: NDArray[np.float32]
 ) -> None:
     folder = tmp_path_factory.mktemp("vectors")
     path = folder / "v.txt"

@@ -16,7 +16,6 @@ import torch
 
 from paraloom.models.embeddings.comparison import ComparedModel, Scores, Vectors
 from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.errors import UserError
 from paraloom.models.text.parses import Parser
 from paraloom.models.text.tokens import moses_tokens
 from paraloom.papers.analyses.compare_models import disagreements
@@ -24,7 +23,7 @@ from paraloom.papers.analyses.gate_analysis import gate_norms, labels_of
 from paraloom.pipeline import cli
 from tests.labelled import labelled
 from tests.models.parsers import TREES
-from tests.run_helpers import Capsys, Patch, refusal
+from tests.run_helpers import Capsys, Patch, refusal, refuses
 from tests.small_encoder import small_encoder
 
 TEXTS = pa.array(["a dog runs fast.", "The cat sees a bird .", "", "run!", "a dog, a cat"])
@@ -92,12 +91,10 @@ def test_what_is_no_pipeline_or_does_not_parse_is_one_line(tmp_path: Path) -> No
     spacy.blank("en").to_disk(tmp_path / "blank")
     for name, message in (
         ("no_such_pipeline", "spaCy cannot load no_such_pipeline: "),
-        (str(tmp_path), "spaCy cannot load "),
         (str(tmp_path / "blank"), r"does not parse \(it is .*\): name one with"),
     ):
-        with pytest.raises(UserError, match=message) as caught:
+        with refuses(message):
             Parser(name)
-        assert "\n" not in str(caught.value)
 
 
 def test_labels_are_fine_tags(parser: str, tmp_path: Path) -> None:
@@ -148,7 +145,7 @@ def test_scores_are_stretched_to_the_scale_set_by_set() -> None:
     assert [d.first for d in for_a] == ["x 0", "x 1"] or [d.first for d in for_a] == ["x 1", "x 0"]
 
 
-def test_the_command_compares_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_compares_models(tmp_path: Path, capsys: Capsys) -> None:
     for name in ("word-avg", "gran"):
         model_of(name).save(tmp_path / name)
     sts = tmp_path / "sts" / "2014"

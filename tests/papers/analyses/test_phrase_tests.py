@@ -90,6 +90,9 @@ def test_semeval_2013(tmp_path: Path) -> None:
     assert data["test"].same.tolist() == [True, False, False]
 
 
+Judged = Sequence[tuple[float, int]]
+
+
 @pytest.mark.parametrize(
     ("train", "test", "accuracy", "f1"),
     [
@@ -100,12 +103,9 @@ def test_semeval_2013(tmp_path: Path) -> None:
     ],
 )
 def test_the_threshold_comes_from_training(
-    train: Sequence[tuple[float, int]],
-    test: Sequence[tuple[float, int]],
-    accuracy: float,
-    f1: float,
+    train: Judged, test: Judged, accuracy: float, f1: float
 ) -> None:
-    def part(rows: Sequence[tuple[float, int]]) -> WordsAndPhrases:
+    def part(rows: Judged) -> WordsAndPhrases:
         texts = pa.array([f"x {score}" for score, _ in rows])
         return WordsAndPhrases(texts, texts, np.array([bool(same) for _, same in rows]))
 
@@ -144,11 +144,9 @@ def test_turney_2012(tmp_path: Path) -> None:
     model = ComparedModel("known", embed, compare)
     assert turney2012(model, questions) == {"5 choices": 100.0, "10 choices": 50.0}
     # Whoever does not see the order gives both the same score, and has half a point.
-    order = ComparedModel(
-        "bag", embed, lambda a, b: np.array([float(b_[0] == "fairyland") for b_ in b])
-    )
+    bag = ComparedModel("bag", embed, lambda _, of: (of[:, 0] == "fairyland").astype(float))
     only = [Question("fantasy world", questions[0].choices)]
-    assert turney2012(order, only) == {"5 choices": 100.0, "10 choices": 50.0}
+    assert turney2012(bag, only) == {"5 choices": 100.0, "10 choices": 50.0}
     assert set(evaluate_phrases(model, questions=questions)) == {"Turney 2012"}
 
 

@@ -96,14 +96,10 @@ def test_two_corpora_as_computed_directly(tmp_path: Path, monkeypatch: Patch) ->
     sentences, rng = english_sentences(10_000), np.random.default_rng(1)
 
     def corpus(first: int, rows: int) -> pa.Table:
-        return pa.table(
-            {
-                "reference": sentences[first : first + rows],
-                "translation": sentences[first + rows : first + 2 * rows],
-                **{name: rng.normal(size=rows).astype(np.float32) for name in SCORES},
-                "decile": rng.integers(0, 10, rows).astype(np.int8),
-            }
-        )
+        texts = sentences[first : first + rows], sentences[first + rows : first + 2 * rows]
+        columns: dict[str, Any] = dict(zip(statistics.SIDES, texts, strict=True))
+        columns |= {name: rng.normal(size=rows).astype(np.float32) for name in SCORES}
+        return pa.table({**columns, "decile": rng.integers(0, 10, rows).astype(np.int8)})
 
     tables = [corpus(0, 900), corpus(5000, 2500)]
     monkeypatch.setattr(statistics, "_BATCH", 64)
@@ -143,15 +139,12 @@ def test_genres_of_czeng(tmp_path: Path) -> None:
 
 def test_files_of_others(tmp_path: Path) -> None:
     """Texts of other types, nulls, scores that are missing or no number, names of statistics."""
-    table = pa.table(
-        {
-            "translation": pa.array(["a b", None, "c"] * 50, pa.large_string()),
-            "reference": pa.array(["a", "b c d", ""] * 50).dictionary_encode(),
-            "score": pa.array([1.0, None, math.nan] * 50),
-            "reference_tokens": [9.0] * 150,
-        }
-    )
-    (found,) = describe([write(tmp_path, table)])
+    texts = {
+        "translation": pa.array(["a b", None, "c"] * 50, pa.large_string()),
+        "reference": pa.array(["a", "b c d", ""] * 50).dictionary_encode(),
+    }
+    numbers = {"score": pa.array([1.0, None, math.nan] * 50), "reference_tokens": [9.0] * 150}
+    (found,) = describe([write(tmp_path, pa.table(texts | numbers))])
     assert (found["score"].count, found["score"].mean) == (50, 1)
     assert found["reference_tokens"].mean == pytest.approx(4 / 3)
     assert found["translation_tokens"].mean == pytest.approx(1)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split, usable
+from tests.run_helpers import Patch
 
 PPDB = """\
 [NP] ||| a big dog ||| a large dog ||| p(e|f)=1.2 p(f|e)=2 ||| 0-0 1-1 2-2
@@ -33,7 +34,7 @@ def rows(pairs: PhrasePairs) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("block", [1, 20_000])
-def test_the_paper_s_filter(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_paper_s_filter(tmp_path: Path, block: int, monkeypatch: Patch) -> None:
     monkeypatch.setattr("paraloom.models.embeddings.datasets.phrases._ROWS", block)
     table = write(tmp_path / "ppdb.gz", PPDB)
     found = [("a big dog", "a large dog"), ("dog", "the hound"), ("dvě ženy", "ženy")]

@@ -28,6 +28,7 @@ from paraloom.papers.tasks.context import expanded
 from tests.labelled import labelled
 from tests.models.embeddings.encoders.test_encoders import flat, gradient_of
 from tests.papers.encoders.test_gru import normalised
+from tests.run_helpers import Patch
 
 D, H, V = 5, 4, 9
 Decoder = Literal["gru", "bow"]
@@ -181,9 +182,7 @@ def test_train_save_load(tmp_path: Path, story: str, encoder: str, decoder: Deco
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "story.txt"]
 
 
-def test_an_epoch_has_every_sentence_once_in_another_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_epoch_has_each_sentence_once_in_a_new_order(tmp_path: Path, monkeypatch: Patch) -> None:
     path = tmp_path / "text"
     path.write_text("".join(f"w{i}\n" for i in range(12)))
     vocabulary = Vocabulary([f"w{i}" for i in range(12)], tags=True)
@@ -210,11 +209,10 @@ def test_an_epoch_has_every_sentence_once_in_another_order(
 
 def judged(n: int = 20) -> LabelledPairs:
     random = np.random.default_rng(1)
+    words = zip(*(random.choice(of, n) for of in (ANIMALS, ANIMALS, VERBS, VERBS)), strict=True)
     rows = [
         (f"The {a} {v}.", f"So the {b} {w}.", float(2 * (a == b) + 2 * (v == w)))
-        for a, b, v, w in zip(
-            *(random.choice(of, n) for of in (ANIMALS, ANIMALS, VERBS, VERBS)), strict=True
-        )
+        for a, b, v, w in words
     ]
     first, second, scores = zip(*rows, strict=True)
     return labelled(first, second, scores)
@@ -251,8 +249,7 @@ def test_all_weights_start_uniformly(encoder: str) -> None:
     texts = [pa.array([f"word{i}" for i in range(200)])]
     model = context_task.untrained(options, texts, 1)
     matrix = words_of(model)
-    weights = [w for w in model.encoder.parameters() if w.dim() > 1] + [matrix]
-    for weight in weights:
+    for weight in (*(w for w in model.encoder.parameters() if w.dim() > 1), matrix):
         assert -0.1 <= weight.min() < -0.095 and 0.095 < weight.max() <= 0.1
         assert weight.var().item() == pytest.approx(0.2**2 / 12, rel=0.08)
     assert matrix[0].abs().max() > 0.05  # the unknown word's
@@ -302,9 +299,8 @@ def test_words_of_other_vectors_through_a_linear_map(tmp_path: Path, story: str)
     assert np.allclose(loaded.embed(texts)[0], before[0], atol=1e-6)  # predicts what it did
     assert not np.allclose(loaded.embed(texts)[1], before[1], atol=1e-3)
 
-    path = tmp_path / "vectors.txt"
-    write_vectors(path, words, matrix)
-    assert train(story, tmp_path / "e", expand=str(path))["expanded"] == 2
+    write_vectors(tmp_path / "vectors.txt", words, matrix)
+    assert train(story, tmp_path / "e", expand=str(tmp_path / "vectors.txt"))["expanded"] == 2
     assert metrics["vocabulary"] == len(load_encoder(tmp_path / "e").vocabularies["words"]) - 2
     with pytest.raises(UserError, match="1 of the text's words have vectors there"):
         expanded(model, WordVectors(["dog", "owl"], matrix[:2]))

@@ -110,22 +110,6 @@ def test_what_differs_is_learnt() -> None:
     assert found["accuracy"]["SICK trial"] > 95 and found["cross_validation"] > 95
 
 
-def test_one_classifier_versus_the_rest_for_each_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sklearn.svm import SVC
-
-    fitted = []
-    fit = SVC.fit
-
-    def record(self: SVC, features: np.ndarray, labels: np.ndarray, *others: Any) -> SVC:
-        fitted.append(sorted(set(labels.tolist())))
-        return fit(self, features, labels, *others)
-
-    monkeypatch.setattr(SVC, "fit", record)
-    entailment(letters, judged(60, 0), [judged(5, 1)], seed=1)
-    assert {tuple(classes) for classes in fitted} == {(0, 1)}  # this class, or another one
-    assert len(fitted) == 3 * (5 * 9 + 1)  # 5 folds, 9 hyperparameters, and the final ones
-
-
 def test_features() -> None:
     data = judged(3, 0)
     a, b = letters(data.first), letters(data.second)

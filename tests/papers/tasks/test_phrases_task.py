@@ -24,6 +24,7 @@ from paraloom.papers.tasks.phrase_data import PhraseData, read_phrase_data
 from paraloom.papers.tasks.phrases import PhraseExamples, Phrases, PhraseTrainer, contrastive_loss
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 from tests.models.embeddings.training.test_trainer import DIM, make_trainer, pool_of
+from tests.run_helpers import Patch
 from tests.small_encoder import vocabulary_of
 
 
@@ -52,17 +53,11 @@ def plain_trainer(model: str, **section: Any) -> PhraseTrainer:
     other = make_trainer(model=model, mega_batch=1)
     assert isinstance(other.options, SystemOptions)
     values: dict[str, Any] = {"table": "t", "margin": 0.7, "samples": 7, "dropout": 0.0, **section}
-    pairs = pool_of(other)
-    sides = join_all(pairs.sides)
+    pairs, options = pool_of(other), other.options.replace(phrases=PhrasesOptions(**values))
     _, first, row = np.unique(pairs.keys.ravel(), return_index=True, return_inverse=True)
-    examples = PhraseExamples(row[: len(pairs)], row[len(pairs) :])
-    return PhraseTrainer(
-        other.encoder,
-        Memory(examples, "memory"),
-        take_all(sides, first),
-        other.options.replace(phrases=PhrasesOptions(**values)),
-        1,
-    )
+    examples = Memory(PhraseExamples(row[: len(pairs)], row[len(pairs) :]), "memory")
+    texts = take_all(join_all(pairs.sides), first)
+    return PhraseTrainer(other.encoder, examples, texts, options, 1)
 
 
 def test_steps_are_plain_gradient_steps_against_sampled_phrases() -> None:
@@ -96,7 +91,7 @@ def test_steps_are_plain_gradient_steps_against_sampled_phrases() -> None:
     assert trainer.losses[-1].item() == pytest.approx(loss.item(), rel=1e-5)
 
 
-def test_noise_and_contrasts_are_new_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_and_contrasts_are_new_at_every_step(monkeypatch: Patch) -> None:
     trainer = plain_trainer("gru", dropout=0.5)
     (pool,) = trainer.source.epoch(0)
     batch = pool.take(np.arange(10))
@@ -180,11 +175,8 @@ def test_given_vectors_are_not_trained(tmp_path: Path) -> None:
     vectors = vectors_of(tmp_path / "v.txt")
     table = write_table(tmp_path / "table.txt")
     original = load_vectors(Path(vectors))
-    for model, trains, steps in (
-        ("gru", False, True),
-        ("word-avg", False, False),
-        ("word-avg", True, True),
-    ):
+    cases = (("gru", False, True), ("word-avg", False, False), ("word-avg", True, True))
+    for model, trains, steps in cases:
         section = PhrasesOptions(table=table, train_words=trains)
         options = SystemOptions(task="phrases", phrases=section, model=model, dim=8, epochs=1)
         options = options.replace(initial_vectors=vectors)
@@ -199,11 +191,8 @@ def test_given_vectors_are_not_trained(tmp_path: Path) -> None:
 
 def test_training_on_turneys_questions(tmp_path: Path) -> None:
     """Each stem with its solution against the other four choices, and the reverse order."""
-    lines = [
-        f"{one} {noun} | {other} {noun} | {one} | {noun} | cat | high river | dry | hot"
-        for one, other in SYNONYMS
-        for noun in NOUNS
-    ]
+    line = "{0} {2} | {1} {2} | {0} | {2} | cat | high river | dry | hot"
+    lines = [line.format(one, other, noun) for one, other in SYNONYMS for noun in NOUNS]
     path = tmp_path / "turney.txt"
     path.write_text("\n".join(lines) + "\n")
     data = read_phrase_data(PhrasesOptions(table=str(path), held_out=0.2), None)
@@ -216,15 +205,9 @@ def test_training_on_turneys_questions(tmp_path: Path) -> None:
     assert (back, again) == (solution, stem)
     assert [texts[row] for row in reverse if row >= 0] == [" ".join(reversed(stem.split()))]
     assert len(data.train) == 2 * (len(lines) - data.development_pairs) and not len(data.test)
-    options = SystemOptions(
-        task="phrases",
-        phrases=PhrasesOptions(table=str(path), development=str(path), dropout=0.0),
-        model="gru",
-        cell="cho",
-        dim=16,
-        epochs=8,
-        batch_size=4,
-    )
+    section = PhrasesOptions(table=str(path), development=str(path), dropout=0.0)
+    options = SystemOptions(task="phrases", phrases=section, model="gru", cell="cho")
+    options = options.replace(dim=16, epochs=8, batch_size=4)
     metrics = tasks.train(options, tmp_path / "m", seed=1)
     scores = turney2012(load_encoder(tmp_path / "m").named("m"), read_turney2012(path))
     assert metrics["development"] == pytest.approx(np.mean(list(scores.values())))

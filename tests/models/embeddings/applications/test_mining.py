@@ -49,9 +49,8 @@ def test_few_and_empty_vectors(tmp_path: Path) -> None:
     """Sentences without a known word have no neighbours."""
     two = np.array([[1, 0], [0.8, 0.6]], np.float16)
     found = mined(two, tmp_path)
-    assert [len(column) for column in (found.first, found.second)] == [1, 1] and found.margin[
-        0
-    ] == pytest.approx(1, abs=1e-3)
+    assert (len(found.first), len(found.second)) == (1, 1)
+    assert found.margin[0] == pytest.approx(1, abs=1e-3)
     assert not len(mined(np.zeros((9, 2), np.float16), tmp_path).first)
     one = mined(np.concatenate([two, np.zeros((9, 2), np.float16)]), tmp_path)
     assert list(zip(one.first, one.second, strict=True)) == [(0, 1)]
@@ -77,9 +76,6 @@ def test_texts_on_disk(tmp_path: Path) -> None:
     assert texts.to_pylist() == [text for block in blocks for text in block]
     assert texts.take(pa.array([3, 1])).to_pylist() == ["two words", "přece"]
     assert write_texts(tmp_path / "none", []).to_pylist() == []
-
-
-pytest.importorskip("faiss", reason="faiss is not installed")
 
 
 def vectors(n: int, dim: int = 16) -> np.ndarray:
@@ -111,17 +107,16 @@ def test_fewer_than_are_asked_for() -> None:
 
 
 def test_bounds() -> None:
+    """A margin is below a negative cosine, too."""
     bounds = Bounds(min_score=0.2, max_score=0.8, relative_margin=0.25)
     scores = np.array([[0.9, 0.8, 0.7, 0.2, 0.1], [0.5, 0.4, 0.37, 0.3, 0.2]], np.float32)
     held = bounds.hold(scores, np.array([2.0, 0.5], np.float32))
     # Of the first, 0.8 is the most (before 1.5); of the second, 0.375.
     assert held.tolist() == [[False, True, True, True, False], [False, False, True, True, True]]
-
-
-def test_a_margin_is_below_a_negative_cosine_too() -> None:
     bounds = Bounds(min_score=-1, max_score=0.6, relative_margin=0.5)
-    scores = np.array([[-0.3, -0.2, -0.1]] * 2, np.float32)
-    held = bounds.hold(scores, np.array([-0.2, 0.0], np.float32))
+    held = bounds.hold(
+        np.array([[-0.3, -0.2, -0.1]] * 2, np.float32), np.array([-0.2, 0.0], np.float32)
+    )
     # The most is -0.3 for the first, and 0 for the second.
     assert held.tolist() == [[True, False, False], [True, True, True]]
 

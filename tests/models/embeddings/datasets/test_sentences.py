@@ -16,14 +16,13 @@ from paraloom.models.embeddings.datasets import lines, sentences
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config.selection import SelectOptions
-from tests.run_helpers import Patch
+from tests.run_helpers import Patch, refuses
 
-Pack = Callable[[bytes], bytes]
-PACKERS: list[Pack] = [bytes, gzip.compress, bz2.compress, lzma.compress]
+Rows = list[tuple[int, list[str]]]
 DOG, CAT = "A dog runs fast.", "The cat sits there."
 
 
-def read(path: Path) -> list[tuple[int, list[str]]]:
+def read(path: Path) -> Rows:
     """The rows with sentences, and their numbers."""
     found: dict[int, list[str]] = {}
     for block in sentence_blocks(path):
@@ -65,25 +64,12 @@ def read(path: Path) -> list[tuple[int, list[str]]]:
          (4, [CAT])]),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("pack", PACKERS)
-def test_forms_of_text(
-    tmp_path: Path, name: str, text: str, rows: list[tuple[int, list[str]]], pack: Pack
-) -> None:
+def test_forms_of_text(tmp_path: Path, name: str, text: str, rows: Rows) -> None:
     path = tmp_path / name
-    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
-        path.write_bytes(pack(text.encode(encoding)))
-        assert read(path) == rows
-
-
-def test_parquet_has_columns_of_any_text(tmp_path: Path) -> None:
-    columns = {
-        "label": ["yes", "no"],
-        "first": pa.array([DOG, CAT], pa.large_string()),
-        "second": pa.array([CAT, None]).dictionary_encode(),
-        "pair": pa.array([{"en": DOG, "n": 1}, {"en": CAT, "n": 2}]),
-    }
-    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
-    assert read(tmp_path / "a.parquet") == [(1, [DOG, CAT, DOG]), (2, [CAT, CAT])]
+    for pack in (bytes, gzip.compress, bz2.compress, lzma.compress):
+        for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+            path.write_bytes(pack(text.encode(encoding)))
+            assert read(path) == rows
 
 
 LISTS = [[DOG, CAT], None, [], [DOG]]
@@ -113,9 +99,7 @@ INDICES = pa.array([0, 1, 0, None])
     ],
     ids=lambda of: str(of.type) if isinstance(of, pa.Array) else "",
 )  # fmt: skip
-def test_parquet_beside_a_column_of_text(
-    tmp_path: Path, column: pa.Array, rows: list[tuple[int, list[str]]]
-) -> None:
+def test_parquet_beside_a_column_of_text(tmp_path: Path, column: pa.Array, rows: Rows) -> None:
     """What is in lists, structures, maps, bytes is read as what is in a column of text."""
     further = {"image": [b"a \0 b c"] * 4, "vector": [[0.5]] * 4, "n": range(4)}
     pq.write_table(pa.table({"text": [CAT] * 4, "of": column, **further}), tmp_path / "a")
@@ -131,15 +115,6 @@ def test_a_column_may_begin_late(tmp_path: Path, monkeypatch: Patch) -> None:
     (tmp_path / "c").write_text(f"{DOG}\n" * 4 + f"{DOG}\t{CAT}\n")
     expected = [*((row, [DOG]) for row in range(1, 5)), (5, [DOG, CAT])]
     assert [read(tmp_path / name) for name in "abc"] == [expected] * 3
-
-
-def test_rows_are_counted_across_blocks(tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(sentences, "_ROWS", 2)
-    texts = [f"this is sentence {i}" for i in range(5)]
-    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
-    (tmp_path / "a.txt").write_text("\n".join(texts))
-    expected = [(i, [text]) for i, text in enumerate(texts, 1)]
-    assert read(tmp_path / "a.parquet") == read(tmp_path / "a.txt") == expected
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
@@ -190,7 +165,6 @@ def test_files_of_a_folder_have_names_from_it_on(tmp_path: Path) -> None:
         (["one/test.tsv", "two/test.tsv"], ["one/test", "two/test"]),
         (["one/test.tsv", "a/other.tsv", "two/test.tsv"], ["one/test", "other", "two/test"]),
         (["a/sts", "b/sts"], ["a/sts/dev", "b/sts/dev"]),
-        (["a/x/dev.txt", "b/x/dev.txt"], ["a/x/dev", "b/x/dev"]),
         (["both"], ["both/dev.tsv", "both/dev.txt"]),
         (["both/dev.tsv", "both/dev.txt", "a/sts/dev.tsv"],
          ["both/dev", "dev.txt", "sts/dev"]),
@@ -201,12 +175,10 @@ def test_files_of_one_name_have_names_that_tell_them_apart(
     tmp_path: Path, paths: list[str], names: list[str]
 ) -> None:
     made = ["one/test.tsv", "two/test.tsv", "a/sts/dev.tsv", "b/sts/dev.tsv", "a/other.tsv"]
-    for name in [*made, "a/x/dev.txt", "b/x/dev.txt", "both/dev.tsv", "both/dev.txt"]:
+    for name in [*made, "both/dev.tsv", "both/dev.txt"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    found = sentence_files(*(tmp_path / path for path in paths))
-    assert list(found) == names
-    assert len({*found.values()}) == len({*names} - {"one/test"}) or "two/test" in names
+    assert [*sentence_files(*(tmp_path / path for path in paths))] == names
 
 
 def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch: Patch) -> None:
@@ -228,21 +200,18 @@ def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch
         (b"", "no rows, the file is empty"),
         (b"one\ntwo words\n", "no column has sentences"),
         (b"PAR1 and no more", "cannot be read"),
-        (b"PK\x03\x04", r"is ZIP \(.*\); convert it to UTF-8 text"),
         ("A dog runs fast.\n".encode("utf-16-le"), "row 1: has NUL bytes; if it is UTF-16 with"),
         (b'[{"a": "one two three"}]', "is a JSON array; convert it to JSON Lines"),
         (b'{\n "a": "one two three"\n}', "row 1: not a JSON object"),
         (
-            b"a,b\n" + b"1,2\n" * 99 + b"a dog runs, fast, and\n",
-            "row 101: 3 columns instead of 2; quote fields that contain ',', or",
+            b"a,b\n" + b"1,2\n" * 99 + b"a dog, a cat, or\n",
+            "row 101: 3 columns instead of 2; quote",
         ),
         (b"a,b\n" + b"1,2\n" * 99 + b'"a dog,\n', r"row 101: no CSV \(unexpected end of data\)"),
         (b'{"a": "one two three"}\n{"a": \n', "row 2: not a JSON object; each line must be one"),
-        (gzip.compress(b"a dog runs fast\n" * 99, mtime=0)[:-9], "truncated or corrupt gzip"),
     ],
 )
 def test_no_file_of_sentences_is_one_line(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "file").write_bytes(content)
-    with pytest.raises(UserError, match=f"file(:|,) {message}") as error:
+    with refuses(f"file(:|,) {message}"):
         read(tmp_path / "file")
-    assert "\n" not in str(error.value)

@@ -1,8 +1,7 @@
 """Training on files of pairs: forms, columns, hard negatives, wrong files; PARAGRAM vectors."""
 
 import gzip
-import lzma
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,37 +90,20 @@ def test_every_form_of_the_same_pairs_gives_the_same_encoder(tmp_path: Path) -> 
         (b"reference\ttranslation\n", {}, "no rows to train on"),
         (b"a\tb\nc\n", {}, "row 2: 1 tab-separated columns, but column 2 is needed"),
         (b"a\tb\n", {"first": "x"}, "no column 'x'; the columns are a, b"),
-        (b"a\tb\nc\t\xff\n", {}, "row 2: not UTF-8"),
-        (gzip.compress(tsv(rows()))[:-30], {}, "truncated or corrupt gzip"),
         (b"PAR1 and more", {}, "Parquet magic bytes"),
-        (None, {}, "no column 'translation'; the columns are reference"),
     ],
 )
 def test_wrong_files_are_named(
-    tmp_path: Path, content: bytes | None, source: dict[str, object], message: str
+    tmp_path: Path, content: bytes, source: dict[str, object], message: str
 ) -> None:
     path = tmp_path / "pairs"
-    if content is None:
-        pq.write_table(pa.table({"reference": ["a"]}), path)
-    else:
-        path.write_bytes(content)
+    path.write_bytes(content)
     options = SMALL.replace(pairs=[PairsOptions.of({"paths": [str(path)], **source})])
     with pytest.raises((UserError, OSError, ValueError)) as error:
         train(options, tmp_path / "model", seed=1)
     text = "\n".join([*error.value.__notes__, str(error.value)])
     assert "embeddings.pairs[0].paths" in text and str(path) in text and message in text
     assert not (tmp_path / "model").exists()
-
-
-def test_names_may_follow_empty_lines(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_bytes(b"\n" + tsv([("a", "b")], "reference\ttranslation"))
-    source = PairsOptions(paths=[str(path)])
-    (copy,) = copy_pairs([source], tmp_path / "named")
-    assert pq.read_table(copy).to_pylist() == [{"first": "a", "second": "b"}]
-    path.write_bytes(tsv([("a", "b")], "sentence1\tsentence2"))
-    (copy,) = copy_pairs([source], tmp_path / "other")
-    assert pq.read_table(copy).num_rows == 2
 
 
 def copied(folder: Path, name: str, **source: object) -> list[dict[str, str]]:
@@ -209,40 +191,28 @@ def test_pairs_with_the_same_first_sentence_have_a_source(tmp_path: Path) -> Non
     assert np.array_equal(pool.take(np.arange(8)).sources, text_hashes(first))  # type: ignore[arg-type]
 
 
-TEXT = {
-    "ppdb": "[NP] ||| the car ||| the automobile ||| PPDB2.0Score=5 ||| 0-0 1-1 ||| Equivalence\n",
-    "ppdb without label": "the car ||| the automobile\n",
-    "tsv": "the car\tthe automobile\t0.9\n",
-}
+PPDB = "[NP] ||| the car ||| the automobile ||| PPDB2.0Score=5 ||| 0-0 1-1 ||| Equivalence\n"
 
 
-@pytest.mark.parametrize("text", TEXT.values(), ids=TEXT)
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_formats(tmp_path: Path, text: str, pack: Callable[[bytes], bytes], encoding: str) -> None:
-    path = tmp_path / "phrases"
-    path.write_bytes(pack(text.encode(encoding)))
-    assert list(read_phrases(path)) == [("the car", "the automobile")]
+def test_forms_of_phrases(tmp_path: Path) -> None:
+    for text in (PPDB, "the car ||| the automobile\n", "the car\tthe automobile\t0.9\n"):
+        for data in (text.encode(), gzip.compress(text.encode("utf-16"))):
+            (tmp_path / "phrases").write_bytes(data)
+            assert list(read_phrases(tmp_path / "phrases")) == [("the car", "the automobile")]
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a ||| b\nc ||| \n", "line 2 holds no pair"),
-        (b"a\tb\nc\n", "line 2 holds no pair"),
-        (b"a b\n\xff c\n", "row 2: not UTF-8"),
-        (b"", "empty"),
-        (gzip.compress(b"a b\n" * 1000, mtime=0)[:-9], "truncated or corrupt gzip"),
-        (None, "cannot be read"),
+        ("a ||| b\nc ||| \n", "line 2 holds no pair"),
+        ("a\tb\nc\n", "line 2 holds no pair"),
+        ("", "empty"),
     ],
 )
-def test_bad_phrases_name_file_and_row(tmp_path: Path, content: bytes | None, message: str) -> None:
-    path = tmp_path / "phrases"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(UserError, match=message) as error:
-        list(read_phrases(path))
-    assert str(path) in str(error.value)
+def test_bad_phrases_name_file_and_row(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "phrases").write_text(content)
+    with pytest.raises(UserError, match=f"{tmp_path}/phrases.*{message}"):
+        list(read_phrases(tmp_path / "phrases"))
 
 
 def test_paraphrases_end_up_near_each_other(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 import copy
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -214,9 +212,7 @@ def test_words_are_scrambled_anew_at_every_position(monkeypatch: Patch) -> None:
     trainer = make_trainer(scramble=1.0)
     batch = pool_of(trainer).take(np.arange(10))
     seen: list[list[int]] = []
-    monkeypatch.setattr(
-        trainer, "step", lambda sentences: seen.append(sentences["words"].ids.tolist())
-    )
+    monkeypatch.setattr(trainer, "step", lambda of: seen.append(of["words"].ids.tolist()))
     for epoch, pool, row in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 10), (0, 0, 0)):
         trainer.progress = Progress(epoch=epoch, pool=pool, row=row)
         trainer.train_on(batch)
@@ -262,9 +258,7 @@ class Recorder:
 
 
 @pytest.mark.parametrize("read_every", [1, 5])
-def test_lines_and_checkpoints_are_due_after_so_many_steps(
-    monkeypatch: Patch, read_every: int
-) -> None:
+def test_lines_and_checkpoints_are_due_in_time(monkeypatch: Patch, read_every: int) -> None:
     """Also where losses are read less often, as on a GPU."""
     monkeypatch.setattr("paraloom.models.embeddings.training.trainer.LOG_EVERY", 5)
     trainer = make_trainer(epochs=2, checkpoint_every=4)
@@ -310,27 +304,6 @@ def test_the_best_scores_so_far(scores: list[float], best: list[int]) -> None:
     assert found == best
 
 
-def test_the_bar_shows_the_pairs_that_are_left_to_train_on(monkeypatch: Patch) -> None:
-    """Of the first epoch, left-out pairs are not known before its end."""
-    trainer, totals = make_trainer(mega_batch=2, epochs=2), [(20 + 7) * 2, 40]
-    pool = replace(pool_of(trainer).take(np.arange(20)), identical=4, empty=3)
-    trainer.source = Memory(pool, "memory")
-    shown: list[tuple[int, int]] = []
-
-    class Bar:
-        def set(self, done: int, *, total: int, note: str) -> None:
-            assert note == f"loss {trainer.progress.loss:.4f}"
-            shown.append((done, total))
-
-    def meter(name: str, total: int, unit: str) -> AbstractContextManager[Bar]:
-        assert (name, total, unit) == ("train", totals[0], "pairs")
-        return nullcontext(Bar())
-
-    monkeypatch.setattr("paraloom.models.embeddings.training.trainer.meter", meter)
-    trainer.fit()
-    assert shown == [(20 * (i + 1), total) for i, total in enumerate(totals)]
-
-
 class Twice(Memory[Pairs]):
     """Epochs of two pools with the same pairs."""
 
@@ -345,13 +318,11 @@ def test_every_pool_of_every_epoch_has_an_order_of_its_own(monkeypatch: Patch) -
     for seed in (1, 1, 2):
         trainer = make_trainer(seed, epochs=2, mega_batch=9)
         trainer.source = Twice(pairs, "twice")
-        monkeypatch.setattr(
-            trainer,
-            "train_on",
-            lambda batch: orders.append(
-                tuple(number[key] for key in zip(*batch.keys.tolist(), strict=True))
-            ),
-        )
+
+        def keep(batch: Pairs) -> None:
+            orders.append(tuple(number[key] for key in zip(*batch.keys.tolist(), strict=True)))
+
+        monkeypatch.setattr(trainer, "train_on", keep)
         monkeypatch.setattr(trainer, "progress", Progress(step=1))  # no step is made
         trainer.fit()
     assert all(sorted(order) == list(range(90)) for order in orders)
