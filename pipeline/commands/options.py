@@ -53,7 +53,9 @@ Named = Annotated[
     str,
     option("NAME", "Use this named selection instead of the run's corpus.", "--selection"),
 ]
-ConfigFile = Annotated[str, option("FILE", "Configuration (YAML), or sample.", "--config")]
+ConfigFile = Annotated[
+    str, option("FILE", "Configuration (YAML), or `sample`: the built-in one.", "--config")
+]
 Changes = Annotated[
     list[str] | None,
     option(
@@ -66,7 +68,7 @@ OnInterrupt = Annotated[
     Literal["leave", "cancel"] | None,
     option(
         "leave|cancel",
-        "At Ctrl-C, leave or cancel a job on Dataflow or Flink; by default, a terminal asks.",
+        "At Ctrl-C, leave or cancel a job on Dataflow or Flink; by default, you are asked.",
     ),
 ]
 Model = Annotated[str, option("DIR", "Folder of the encoder.", "--model")]

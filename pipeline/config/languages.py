@@ -80,8 +80,8 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
         name = language_name(reference)
         line = (
             f"input: the first sources are {language_name(source)}, the references {name}: swap "
-            "the sides (columns of a file, input.paths or input.columns), or the two codes, for "
-            f"{name} paraphrases"
+            f"the sides (columns of a file, input.paths or input.columns); or, for {name} "
+            "paraphrases, the two codes"
         )
         return line, all(certain) and rows >= _SWAPPED
     lines = (

@@ -180,8 +180,7 @@ class Network:
 
 def model(pairs, network):
     values, deadline = network(pairs), time.monotonic() + 30
-    following = Path("PLACE", str(round(9 * values[0]) + 1))
-    while following.name != "3" and not following.exists():
+    while len([*Path("PLACE").glob("?")]) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return values
@@ -193,7 +192,7 @@ model = Scorer(function=model, meaning="", unit="", resource=network)
 
 
 def test_other_scorers_score_a_shard_while_a_model_scores_the_one_before(tmp_path: Path) -> None:
-    """The model waits until the other scorer has scored the next shard."""
+    """The model waits until the other scorer has begun with two shards."""
     text = BESIDE.replace("PLACE", str(tmp_path))
     sources = [FileScorer(name, "beside.py", text) for name in ("plain", "model")]
     tables = [table([("a", str(i))] * 3) for i in range(3)]

@@ -124,8 +124,6 @@ def test_what_the_hub_refuses_is_one_line(cache: Path, monkeypatch: Patch) -> No
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", refuse)
-    said = (
-        r"^nmt.model: someone/other is not a folder.* private .* `hf auth login`; .*No space left"
-    )
+    said = r"^nmt.model: someone/other is not a folder.* private .* `hf auth login`.*No space left"
     with pytest.raises(UserError, match=said):
         hub.fetch("someone/other")

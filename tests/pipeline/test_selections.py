@@ -147,7 +147,7 @@ def test_the_encoder_is_trained_on_a_selection(
         ({"named": {"a": {"decils": [1]}}}, "select.named.a.decils: unknown key"),
         ({"named": {"a": {"where": ["x <= 1"]}}}, r"select.named.a.where\[0\]: x is not a column"),
         ({"named": {"a": {"by": "x"}}}, "select.named.a.by: x is not among score.scorers"),
-        ({"named": {"a": {"named": {"b": {}}}}}, "select.named.a.named: a named selection has"),
+        ({"named": {"a": {"named": {"b": {}}}}}, "select.named.a.named: a named selection"),
     ],
 )
 def test_wrong_keys_are_named(

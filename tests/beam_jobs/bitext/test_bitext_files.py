@@ -356,7 +356,7 @@ def test_bytes_of_no_character_are_a_fault_of_their_unit(
 ) -> None:
     content = text(unit("a"), unit("xx"), unit("č"), head=DECLARED.format(codec))
     found_here = found(tmp_path / "a.tmx", content.encode(codec).replace(b"xx", wrong))
-    assert found_here == (["a", "č"], [(2, "no XML (not well-formed (invalid token))")])
+    assert found_here == (["a", "č"], [(2, "invalid XML (not well-formed (invalid token))")])
 
 
 ENTITIES = '<!DOCTYPE tmx [<!ENTITY x SYSTEM "/etc/passwd">]>'
@@ -405,7 +405,7 @@ def test_encodings_that_xml_names(tmp_path: Path, codec: str, name: str | None, 
     content = text(unit(sentence), unit("a & b"), head=DECLARED.format(name) if name else "")
     sources, rejected = found(tmp_path / "a.tmx", pack(content.encode(codec)))
     assert sources == [sentence]
-    assert rejected == [(2, "no XML (not well-formed (invalid token))")]
+    assert rejected == [(2, "invalid XML (not well-formed (invalid token))")]
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

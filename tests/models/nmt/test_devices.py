@@ -72,7 +72,7 @@ def test_a_process_of_one_gpu_makes_the_batches_of_all(
 def test_a_gpu_that_is_asked_for_has_no_substitute(
     nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: Patch
 ) -> None:
-    with pytest.raises(UserError, match=r"nmt.device: there is no CUDA device"):
+    with pytest.raises(UserError, match=r"nmt.device: cuda needs a CUDA device"):
         load(nmt_model, monkeypatch, 0, device="cuda")
     monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: 1)
     with pytest.raises(UserError, match=r"nmt.device: there is no libcublas"):

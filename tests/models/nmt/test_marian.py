@@ -117,7 +117,7 @@ def test_quantised_weights_and_bombs_are_refused(copy: Path, tmp_path: Path) -> 
 
 def test_files_that_are_missing(copy: Path) -> None:
     (copy / "model.npz").rename(copy / "model.intgemm8.bin")
-    with pytest.raises(UserError, match=r"quantised for another engine \(intgemm\); give the"):
+    with pytest.raises(UserError, match=r"another engine \(intgemm\); use the original"):
         open_model(copy)
     (copy / "model.intgemm8.bin").rename(copy / "model.npz")
     (copy / "vocab.spm").rename(copy / "vocab.fsv")

@@ -127,7 +127,7 @@ def test_of_equal_candidates_the_later_is_the_model(
     assert (report["chosen"], report["bleu"]) == ("update 120", 7.0)
     assert report["bleu_of_candidates"] == scores
     assert report["gained_by_average"] == -30.0
-    assert "the average of checkpoints: -30.0 BLEU on 12 others" in capsys.readouterr().out
+    assert "the average of checkpoints: -30.0 BLEU on 12 other pairs" in capsys.readouterr().out
     counts = {"training": len(toy_pairs()[0]) - 25, "held_out": 25, "choice": 12, "bleu": 13}
     assert report["pairs"] == counts
     assert (tmp_path / "model" / "name").read_text() == "update 120"
@@ -293,7 +293,7 @@ def test_nothing_held_out_is_trained_on(tmp_path: Path, pairs: list[tuple[str, s
     sides = (0, 1)
     kept = [pair for pair in pairs if not any(normal(pair[i]) in hidden[i] for i in sides)]
     if not kept:
-        with pytest.raises(UserError, match="no pair is left to train on"):
+        with pytest.raises(UserError, match="no pairs are left to train on"):
             write_text([path], held_out, *texts)
         return
     assert write_text([path], held_out, *texts) == len(kept)

@@ -94,7 +94,7 @@ class Echo:
     device, compute_type, converted = "cpu", "float32", ""
     batch_tokens, batch_rows = 40, 1000
     max_source_subwords = 100
-    parallel = 3
+    parallel, gpus = 3, 0
 
     def __init__(self, poison: Callable[[Sequence[Pieces]], bool]) -> None:
         self.poison = poison

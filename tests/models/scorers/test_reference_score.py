@@ -144,7 +144,7 @@ def test_blocks_do_not_take_the_values_of_others(block: int, monkeypatch: Patch)
 
 def test_what_is_missing_is_named() -> None:
     texts, scorer = pa.array(["a"]), PairScorer(NAMES, forward_model=Model())
-    with pytest.raises(UserError, match="source_score, dual_score: needs the sources"):
+    with pytest.raises(UserError, match="source_score, dual_score: give the sources"):
         scorer.score(texts, texts)
     with pytest.raises(UserError, match="dual_score: needs the translation scores"):
         scorer.score(texts, texts, texts)

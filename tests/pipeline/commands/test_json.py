@@ -151,7 +151,7 @@ def test_it_prints_the_scores_and_the_cut(labels: Path, tmp_path: Path, capsys: 
     assert main(["agreement", *arguments, "--json", str(results)]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "220 judged pairs of 55 references; 120 are good (label at least 45 of 100)" in out
-    assert "pairs not counted: 1 of equal sides" in out
+    assert "pairs not counted: 1 with equal sides" in out
     assert "select: # precision 0.8 by: " in out
     found = json.loads(results.read_text())
     assert {*found["scores"]} == {*default_names(), "mean_idf"}
@@ -173,7 +173,7 @@ def test_a_score_of_which_less_is_better_under_a_condition(labels: Path, capsys:
     assert "│ edit_distance │ −1.00 │ −1.00 to −1.00 │ lower │" in out
     assert "│ 2 │ 16 of 22 (0.52–0.87) │ │ 3 │ 0 of 22 (0.00–0.15) │" in out
     out = said("--where", "edit_distance >= 0.5", "--good", "30", "--precision", "0.8")
-    assert "with edit_distance >= 0.5; " in out and "that do not meet the condition" in out
+    assert "with edit_distance >= 0.5; " in out and "do not meet the condition" in out
     assert "Of its 32 judged pairs, 32 are good: a share of 1.00 (95%" in out
     assert "deciles: [0, 1, 2, 3, 4, 5] where: [edit_distance >= 0.5]" in out
     assert "Too few judged pairs for the shares" in said("--where", "edit_distance <= 0.2")
