@@ -247,7 +247,7 @@ def test_it_needs_no_bitext_and_is_done_once(config: Path, capsys: Capsys, tmp_p
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("embeddings.similarity.data=[nothing]", "embeddings.similarity.data[0]: nothing is not"),
+        ("embeddings.similarity.data=[nothing]", "embeddings.similarity.data[0]: nothing does"),
         ("embeddings.task=guessing", "embeddings.task: must be 'paraphrases', 'similarity',"),
         ("embeddings.task=paraphrases", "input: is missing"),
         ("embeddings.task=malstm", "embeddings.malstm: is missing"),

@@ -59,7 +59,7 @@ def test_an_error_says_what_a_path_is_relative_to(
     for change, said in (
         ("input.paths=[a.tsv]", f"a.tsv: no such file {where}"),
         ("input.paths=[a*.tsv]", f"a*.tsv: no file matches {where}"),
-        ("score.paragram=v.txt", f"score.paragram: v.txt is not there {where}"),
+        ("score.paragram=v.txt", f"score.paragram: v.txt does not exist {where}"),
         ("score.paragram=/none/v.txt", "score.paragram: /none/v.txt does not exist"),
     ):
         found = refusal(capsys, "ingest", "--config", str(config), "--set", change)

@@ -51,7 +51,7 @@ def test_pairs_need_no_configuration(tmp_path: Path, pairs: str, capsys: Capsys)
 def test_mistakes_are_one_line(capsys: Capsys) -> None:
     for arguments, message in (
         ((), "train-embeddings: give --config FILE, or --pairs FILE and --out DIR"),
-        (("--pairs", "gone.tsv", "--out", "x"), "embeddings.pairs[0].paths[0]: gone.tsv is not th"),
+        (("--pairs", "gone.tsv", "--out", "x"), "embeddings.pairs[0].paths[0]: gone.tsv does not"),
     ):
         assert message in refusal(capsys, "train-embeddings", *arguments)
 

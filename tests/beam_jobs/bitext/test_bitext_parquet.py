@@ -120,7 +120,7 @@ def test_no_number_changes(
     found, why = read_tables(tmp_path, *tables, keep=("n",))
     wanted = [(value, type(value)) for value in expected if not isinstance(value, str)]
     assert [(row["n"], type(row["n"])) for row in found] == wanted
-    assert why == [f"n is no {kind}" for kind in expected if isinstance(kind, str)]
+    assert why == [f"n is not of type {kind}" for kind in expected if isinstance(kind, str)]
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_what_is_missing_is_named() -> None:
     texts, scorer = pa.array(["a"]), PairScorer(NAMES, forward_model=Model())
     with pytest.raises(UserError, match="source_score, dual_score: give the sources"):
         scorer.score(texts, texts)
-    with pytest.raises(UserError, match="dual_score: needs the translation scores"):
+    with pytest.raises(UserError, match="dual_score: give the translation scores"):
         scorer.score(texts, texts, texts)
     with pytest.raises(UserError, match="source_score needs a model in the other direction"):
         PairScorer(["source_score"])

@@ -132,7 +132,7 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "pairs of German sentences that should have the same meaning: the German side of a bitext",
         "German translation of `source` by the model",
         "| bucket | 360 | 4,360 | odd (4,000) |",
-        "| ingest | 400 | 360 | empty reference (30); a reason (10)",
+        "| ingest | 400 | 360 | empty reference (30); a reason",
         "| `captions.tsv` | 12,345 |",
     ):
         assert said in text, said

@@ -221,7 +221,7 @@ def test_what_a_corpus_adds_to_the_card() -> None:
     config["select"] |= {"by": "auto", "labelled": "x.tsv"}
     del embeddings["versions"], training["initial_vectors"]
     text = text_of(settings(NATIVE), record)
-    assert "machine translation into German. Selection: decile 5 of `order`; pairs" in text
+    assert "machine translation into German and back. Selection: decile 5 of `order`; pairs" in text
     assert "are made by a model `me/cs-en`, revision" in text and ", BLEU 28.3 on pairs" in text
     assert "The sources are made by the model `me/en-de`, revision" in text
     assert "Packages: torch 1.0." in text and "PARAGRAM" not in text and "ppdb" not in text

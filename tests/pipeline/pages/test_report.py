@@ -231,7 +231,7 @@ CHAT = {"kind": "chat", "name": "a", "model": "m", "base_url": "http://localhost
 def test_more_pairs_than_rows_are_no_share_of_them(
     made_run: MadeRun, record: dict[str, Any], several: dict[str, Any]
 ) -> None:
-    tile = "<dt>of the rows read</dt>"
+    tile = "<dt>share of the rows read</dt>"
     assert tile in document(made_run.folder, record)
     for section, values in several.items():
         own = record["config"].get(section)
@@ -240,7 +240,7 @@ def test_more_pairs_than_rows_are_no_share_of_them(
     text = document(made_run.folder, record)
     rows = record["stages"]["select"]["rows_out"]
     assert tile not in text
-    share = f"<dt>of the scored candidates</dt><dd>{percent(rows, 360)}</dd>"
+    share = f"<dt>share of the scored candidates</dt><dd>{percent(rows, 360)}</dd>"
     assert share in text
 
 
