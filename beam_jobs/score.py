@@ -59,12 +59,14 @@ def score_table(
     scorers: Sequence[str],
     given: pa.Table | None = None,
     target: pa.Schema | None = None,
+    waits: list[float] | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """Add the missing columns of `scorers`.
 
     Args:
         given: columns computed before, for the same rows.
         target: schema of the scored rows, if the stage is not `score`.
+        waits: gets the seconds that were spent waiting for other threads' scores.
 
     Returns the scored rows, and the rejected rows with a `reason`: a score that is missing, not
     finite or outside its scorer's range.
@@ -84,6 +86,8 @@ def score_table(
             columns["ids"] = schema.row_ids(table)
         found = scorer.only(lacking).score(**columns)
         missing = found.reasons
+        if waits is not None:
+            waits.append(found.waited)
         for name in lacking:
             column = target.field(name)
             scored = scored.append_column(column, pa.array(found[name], column.type))
@@ -151,7 +155,7 @@ class Scoring:
             opening = partial(self._open_resource, kind)
             shared = self.models.get(kind.name)
             resources[kind.name] = partial(shared.acquire, opening) if shared else opening
-        if "encoder" in self.resources:
+        if "encoder" in self.resources and not self.models:  # models set the number, too
             import torch
 
             torch.set_num_threads(1)
@@ -232,12 +236,13 @@ class _Score(OverlappingDoFn):
             done += batch
             self.tell(unit, len(table) * min(done / texts, 1))
 
+        waits: list[float] = []
         listeners.insert(0, listen)  # the last one is of the shard that began first
         try:
-            parts = [score_table(table.filter(known), scorer, scorers, columns)]
+            parts = [score_table(table.filter(known), scorer, scorers, columns, waits=waits)]
             if columns is not None and len(columns) < len(table):
                 new = table.filter(pc.invert(known))
-                parts.append(score_table(new, scorer, scorers))
+                parts.append(score_table(new, scorer, scorers, waits=waits))
         except UserError as error:
             if error.__cause__:  # a plug-in's error, for the log
                 traceback.print_exception(error.__cause__)
@@ -253,7 +258,8 @@ class _Score(OverlappingDoFn):
             added = accepted.drop_columns(table.column_names)
             accepted = extended(data, added, accepted.schema)
         numbers = ScoreMeasurements(columns=keys) if keys else None
-        return self.commit(table.num_rows, [(unit.name, accepted, rejected)], numbers)
+        pieces, started = [(unit.name, accepted, rejected)], self._started + sum(waits)
+        return self.commit(table.num_rows, pieces, numbers, started=started)
 
     def _computed_before(
         self, unit: Unit, table: pa.Table, keys: Mapping[str, str]

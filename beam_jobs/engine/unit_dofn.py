@@ -112,8 +112,12 @@ class OverlappingDoFn(UnitDoFn):
 
     def _done(self, rows: int) -> Iterator[Receipt]:
         """Yield receipts until at most `rows` rows are in flight, or one unit if `rows` > 0."""
-        while len(self.in_flight) > (rows != 0) and (
-            len(self.in_flight) == _AT_ONCE or sum(of for of, _ in self.in_flight) > rows
+        while self.in_flight and (
+            self.in_flight[0][1].done()
+            or (
+                len(self.in_flight) > (rows != 0)
+                and (len(self.in_flight) == _AT_ONCE or sum(of for of, _ in self.in_flight) > rows)
+            )
         ):
             receipt = self.in_flight.popleft()[1].result()
             self.ended(receipt)

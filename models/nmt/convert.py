@@ -70,7 +70,14 @@ def adopt(folder: Path, digest: str) -> None:
     with locked(path.with_name(f".{path.name}.lock")):
         if not _open(path) and (found := _open(folder)) and found.digest == digest:
             with atomic_folder(path) as out:
-                shutil.copytree(folder, out, copy_function=os.link, dirs_exist_ok=True)
+                shutil.copytree(folder, out, copy_function=_link, dirs_exist_ok=True)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(source, target)
 
 
 def _open(path: Path) -> Conversion | None:

@@ -1,6 +1,7 @@
 """Several scorers on the same pairs."""
 
 import copy
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -27,11 +28,12 @@ TOKEN_COUNTS = ("reference_tokens", "translation_tokens")
 
 class Scores(dict[str, np.ndarray]):
     """Values by column, [n]. For columns in which rows lack values, `reasons` has text [n]: why the
-    row lacks its value, or empty if it has one."""
+    row lacks its value, or empty if it has one. `waited`: seconds, for other threads' scores."""
 
     def __init__(self) -> None:
         super().__init__()
         self.reasons: dict[str, np.ndarray] = {}
+        self.waited = 0.0
 
 
 class PairScorer:
@@ -44,8 +46,8 @@ class PairScorer:
 
     `sources` provide scorers that are not in `SCORERS`. Resources are passed by the names in
     `Resource`: as a path, already open, or as a `functools.partial` that opens the resource on
-    first use. If several threads call `score`, models work for one thread and the other scorers
-    for another: neither need be safe for threads.
+    first use. If several threads call `score` of one instance, models work for one thread at a
+    time, and so do the other scorers.
     """
 
     def __init__(
@@ -106,7 +108,9 @@ class PairScorer:
         blocks = [whole[at : at + _ROWS] for at in range(0, max(len(whole), 1), _ROWS)]
         scores = Scores()
         for have_model, lock in enumerate(self._locks):
+            asked = time.monotonic()
             with lock:
+                scores.waited += time.monotonic() - asked
                 if self._counts and not have_model:
                     scores |= _token_counts(blocks)
                 for name in self.names:
@@ -114,6 +118,8 @@ class PairScorer:
                     if have_model == (resource is not None and resource.is_model):
                         parts = [whole] if self.scorers[name].whole_shard else blocks
                         self._add(scores, name, parts)
+        for name in self.names:  # in this order
+            scores[name] = scores.pop(name)
         return scores
 
     def _add(self, scores: Scores, name: str, parts: Sequence[PairText]) -> None:

@@ -68,7 +68,7 @@ OnInterrupt = Annotated[
     Literal["leave", "cancel"] | None,
     option(
         "leave|cancel",
-        "At Ctrl-C, leave or cancel a job on Dataflow or Flink; by default, you are asked.",
+        "At Ctrl-C, leave or cancel a job on Dataflow or Flink; by default, a terminal asks.",
     ),
 ]
 Model = Annotated[str, option("DIR", "Folder of the encoder.", "--model")]

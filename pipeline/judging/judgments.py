@@ -188,7 +188,7 @@ def _whole_lines(data: bytes) -> bytes:
 def _apply(found: _Actions, actions: Iterable[Action]) -> None:
     for action in actions:
         named = (*action.key, *action.pair)  # ids of judgments made elsewhere may repeat
-        if action.undone:
+        if action.undone and named not in found:
             named = next((of for of in reversed(found) if of[:2] == action.key), named)
         found.pop(named, None)  # so that the action comes last
         if not action.undone:

@@ -100,7 +100,8 @@ class Session:
             if not done or done[-1][0].key != target.key:
                 raise Conflict("this is not the pair of the last action")
             last = done[-1][1]
-            file.append([Action(id=last.id, candidate=last.candidate, undone=True)])
+            texts = last.model_dump(include={"reference", "translation"})
+            file.append([Action(id=last.id, candidate=last.candidate, undone=True, **texts)])
             undone = last.model_dump(include={"score", "fluency"})
             return {**self._state(file), "undone": undone}
 

@@ -17,6 +17,7 @@ from paraloom.models.nmt import NmtOptions
 from paraloom.models.nmt.convert import RECORD
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages, NmtModel, TokenLayout
+from paraloom.models.printing import say
 from paraloom.models.structured import front_matter
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import InputOptions
@@ -63,11 +64,15 @@ class Model(NamedTuple):
         factory = TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
         if not storage.is_remote(run.config.run) or threads_here(run.arguments):
             return factory
-        made = self.open().converted()
-        place = storage.join(run.config.run, CONVERSIONS, made.path.name)
+        try:
+            made = self.open().converted()
+        except UserError:  # a machine without the libraries or the memory; workers may have them
+            return factory
+        place = storage.join((run.base or run).config.run, CONVERSIONS, made.path.name)
         record = storage.join(place, RECORD)
         files = sorted(made.path.iterdir(), key=lambda file: file.name == RECORD)  # last
         if not storage.exists(record) or storage.read_bytes(record) != files[-1].read_bytes():
+            say(f"{self.key}: uploading the converted model for the workers")
             for file in files:
                 storage.copy(str(file), storage.join(place, file.name))
         return factory._replace(conversion=(place, made.digest))

@@ -135,9 +135,9 @@ def test_scored_rows_keep_columns_and_all_their_order(tmp_path: Path, monkeypatc
     assert rejected(first) == {"checked: bad": 2}
     given: list[tuple[int, list[str]]] = []
 
-    def spied(*args: Any) -> tuple[pa.Table, pa.Table]:
+    def spied(*args: Any, **named: Any) -> tuple[pa.Table, pa.Table]:
         given.append((len(args[0]), sorted(args[3].column_names) if args[3:] and args[3] else []))
-        return score_table(*args)
+        return score_table(*args, **named)
 
     monkeypatch.setattr(score, "score_table", spied)
     again = checked(tmp_path, words, "hen", {**keys, "checked": "2"})

@@ -181,8 +181,11 @@ def _format(path: str) -> str:
     if line.lstrip().startswith((b"<?xml", b"<tmx", b"<!DOCTYPE tmx")):
         return "tmx"
     columns = line.count(b"\t") + 1
-    if columns > 3 and all(map(NAME.fullmatch, line.decode(errors="replace").split("\t"))):
-        return "csv"  # CzEng's lines have scores
+    names = line.decode(errors="replace").split("\t")
+    if columns > 3 and all(map(NAME.fullmatch, names)):  # CzEng's lines have scores
+        if b'"' not in head:
+            return "csv"
+        raise UserError(f"{path}: set input.format: csv if its quotes are those of CSV")
     if columns not in _BY_COLUMNS:
         raise UserError(f"{path}: no input.format has {columns} columns; see docs/inputs.md")
     return _BY_COLUMNS[columns]

@@ -86,7 +86,10 @@ def _place(folder: str, step: Step, record: RunRecord) -> str:
         all_of = [
             (*of.shards, *of.rejected_shards) for of in receipts(storage.join(folder, "ingest"))
         ]
-        size = sum(shard.rows for shards in all_of for shard in shards if shard.name == step.shard)
+        size = (
+            sum(shard.rows for shards in all_of for shard in shards if shard.name == step.shard)
+            or size
+        )
     rows = f"row {row:,}" if row else f"rows {first + 1:,} to {first + size:,}"
     return f"from {path}, {rows}"
 

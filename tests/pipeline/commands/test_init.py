@@ -157,6 +157,7 @@ def test_sections_of_another_config(tmp_path: Path, capsys: Capsys) -> None:
         ({"a": "One sentence.\n"}, "a: not tab-separated, Parquet, JSON Lines, CSV or TMX; if"),
         ({"a": "x\ty\n", "b": '{"x": 1}\n'}, "the files have several formats: tsv ("),
         ({"a": "1\t2\t3\t4\t5\n"}, "a: no input.format has 5 columns"),
+        ({"a": 'id\ten\tcs\tby\n1\t"No", he said.\tb\tc\n'}, "a: set input.format: csv if"),
         ({"a": '{"x": "A dog runs.", "y": 2}\n'}, "a: no two columns with text in two languages"),
         ({"a": '<tmx><body><tu><tuv xml:lang="en"/></tu></body></tmx>'}, "not in two languages"),
         ({"a": ""}, "a: no rows, the file is empty"),
