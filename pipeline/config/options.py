@@ -320,9 +320,7 @@ class Config(Options):
         if len({*names}) < len(names):
             raise ValueError("generators: two have the same name")
         if not self.chats or len(names) - len(self.chats) > 1:
-            raise ValueError(
-                "generators: needs at least one of kind chat, and at most one of kind nmt"
-            )
+            raise ValueError("generators: needs one or more of kind chat, at most one of kind nmt")
         total = sum(of.n for of in self.chats) + self.translates * self.nmt.candidates
         if total > MOST:
             raise ValueError(f"generators: {total} candidates of a pair are more than {MOST}")

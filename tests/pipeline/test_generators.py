@@ -224,7 +224,7 @@ def config(*generators: dict[str, Any], **changes: Any) -> Config:
         ([{**CHAT, "prompt": "{{ reference"}], "prompt: not a template of Jinja2"),
         ([CHAT, CHAT], "generators: two have the same name"),
         ([{"kind": "nmt"}, {"kind": "nmt", "name": "x"}], "at most one of kind nmt"),
-        ([{"kind": "nmt"}], "needs at least one of kind chat"),
+        ([{"kind": "nmt"}], "needs one or more of kind chat"),
         ([{**CHAT, "n": 100}, {**CHAT, "name": "b", "n": 28}], "128 candidates of a pair are more"),
     ],
 )
