@@ -70,7 +70,7 @@ _LINES = 100  # first lines of a file, in which all CSV rows must have equally m
 
 @contextmanager
 def opened(path: Path) -> Iterator[io.BufferedReader]:
-    """Open a file with `as_text`; files that are no text, such as word vectors, stay unchanged."""
+    """Open a file with `as_text`; word vectors in a binary form stay unchanged."""
     try:
         with path.open("rb") as raw:
             yield as_text(buffered(raw), path)
