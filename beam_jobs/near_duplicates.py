@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import HASHES, REPEATS_NEARLY
+from paraloom.beam_jobs.engine.unit_dofn import unit_of
 from paraloom.beam_jobs.transforms import duplicates
 from paraloom.beam_jobs.transforms.duplicates import Hashes, Place, grouped
 from paraloom.models.hashing import splitmix64
@@ -182,7 +183,7 @@ class WithNearDuplicates(beam.PTransform):
         count = duplicates.partitions(self.rows * bands(threshold)[0])
 
         def split(element: Any) -> Iterator[tuple[int, Place]]:
-            index = duplicates.unit_of(element).index
+            index = unit_of(element).index
             blocks = (block for block in texts(element) if len(block.rows))
             if (first := next(blocks, None)) is not None:
                 with storage.writing(f"{prefix}-texts-{index}") as stream:

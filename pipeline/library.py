@@ -18,6 +18,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.plugins import source_of
 from paraloom.models.scorers.registry import SCORERS
+from paraloom.models.text.tokens import as_texts
 from paraloom.pipeline.config.read import parse_config, read_config
 from paraloom.pipeline.run.folder import finished, shards_of
 from paraloom.pipeline.run.make import run_stages
@@ -148,8 +149,4 @@ def score(
     sources = [source_of(name) for name in scorers if name not in SCORERS]
     names = [name for name in scorers if name in SCORERS] + [source.name for source in sources]
     scorer = PairScorer(names, sources=sources, language=language, **resources)
-    sides = (references, translations)
-    if isinstance(references, str) or isinstance(translations, str):  # letters would be texts
-        raise UserError("one text is given where a list of texts is needed")
-    texts = (of if isinstance(of, pa.Array) else pa.array(of, pa.string()) for of in sides)
-    return pa.table(dict(scorer.score(*texts)))
+    return pa.table(dict(scorer.score(as_texts(references), as_texts(translations))))

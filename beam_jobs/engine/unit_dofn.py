@@ -22,6 +22,11 @@ from paraloom.beam_jobs.engine.rejections import check_not_stopped
 from paraloom.beam_jobs.engine.shards import UNDER_WAY, Receipt, commit, finished
 
 
+def unit_of(element: Any) -> Any:
+    """Take the unit from an element that may be a tuple of the unit and further input."""
+    return element[0] if isinstance(element, tuple) else element
+
+
 @dataclass(eq=False)
 class UnitDoFn(beam.DoFn):
     """Base class of a DoFn that makes the output and the receipt of each unfinished unit.
@@ -89,7 +94,7 @@ class OverlappingDoFn(UnitDoFn):
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
         """Begin a unit; yield receipts of units that had to end before, in order."""
-        unit = element[0] if isinstance(element, tuple) else element
+        unit = unit_of(element)
         room = self.room(unit)
         yield from self._done(room)
         if room:

@@ -12,6 +12,7 @@ import numpy as np
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import HASHES
+from paraloom.beam_jobs.engine.unit_dofn import unit_of
 from paraloom.beam_jobs.transforms.equal_texts import counted_if_shared, repeated
 
 _ROWS_PER_PARTITION = 2_000_000
@@ -108,11 +109,6 @@ def by_partition(
         | "Group" >> beam.CoGroupByKey()
         | "Join" >> beam.Map(lambda e: join(next(iter(e[1]["unit"])), list(e[1]["found"])))
     )
-
-
-def unit_of(element: Any) -> Any:
-    """Take the unit from an element that may be a tuple of the unit and further input."""
-    return element[0] if isinstance(element, tuple) else element
 
 
 def adding(element: Any, found: Any) -> tuple[Any, ...]:

@@ -25,6 +25,7 @@ from paraloom.models.errors import UserError, reading
 from paraloom.models.files import atomic_folder
 from paraloom.models.printing import say
 from paraloom.models.structured import read_json
+from paraloom.models.text.tokens import as_texts
 
 _HEAD = "head.safetensors"
 
@@ -91,9 +92,7 @@ class SentenceEncoder:
         self, sentences: Sequence[str] | pa.StringArray, batch_size: int = 4096
     ) -> NDArray[np.float32]:
         """Embed sentences, [n, dim]; zeros for a sentence without tokens."""
-        if isinstance(sentences, str):  # its letters would be the sentences
-            raise UserError("one text is given where a list of texts is needed")
-        text = sentences if isinstance(sentences, pa.Array) else pa.array(sentences, pa.string())
+        text = as_texts(sentences)
         vectors = np.empty((len(text), self.dim), np.float32)
         training = self.encoder.training
         self.encoder.eval()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH, is_unspaced, short_code
 
 # Most English sentences are plain: words, numbers, commas, apostrophes and one final mark. In
@@ -32,6 +33,13 @@ _CHARACTERS = (
     (r"[^\p{L}\p{M}\p{N} ]", r" \0 "),
 )
 """Patterns and their replacements, applied in order: they put spaces around every token."""
+
+
+def as_texts(texts: Sequence[str | None] | pa.Array) -> pa.Array:
+    """Convert the user's texts to Arrow; raise UserError for one text in place of a list."""
+    if isinstance(texts, str):  # its letters would be the texts
+        raise UserError("one text is given where a list of texts is needed")
+    return texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
 
 
 def moses_tokens(

@@ -80,18 +80,14 @@ def _place(folder: str, step: Step, record: RunRecord) -> str:
     _, file, shard = step.shard.split("-")
     files = 2 if isinstance(READERS[given.format], Moses) else 1
     path = read.inputs[int(file) * files].path
-    first = int(shard) * read.shard_rows
-    size, row = read.shard_rows, step.row.get("row")
+    if row := step.row.get("row"):
+        return f"from {path}, row {row:,}"
+    first, size = int(shard) * read.shard_rows, read.shard_rows
     if not READERS[given.format].skip_empty_lines:  # a file's last shard may have fewer rows
-        all_of = [
-            (*of.shards, *of.rejected_shards) for of in receipts(storage.join(folder, "ingest"))
-        ]
-        size = (
-            sum(shard.rows for shards in all_of for shard in shards if shard.name == step.shard)
-            or size
-        )
-    rows = f"row {row:,}" if row else f"rows {first + 1:,} to {first + size:,}"
-    return f"from {path}, {rows}"
+        done = receipts(storage.join(folder, "ingest"))
+        parts = [part for of in done for part in (*of.shards, *of.rejected_shards)]
+        size = sum(part.rows for part in parts if part.name == step.shard) or size
+    return f"from {path}, rows {first + 1:,} to {first + size:,}"
 
 
 def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step]:
