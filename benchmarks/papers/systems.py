@@ -40,7 +40,7 @@ ENCODERS |= {
     "gran": _gran("mean", 1, "mean of word vectors, scaled by gates"),
     "gran-2": _gran("mean", 2, "mean of states, scaled by gates"),
     "gran-3": _gran("last", 3, "gated running sum of word vectors, divided by the length"),
-    "gran-4": _gran("last", 4, "as `gran-3`, with gates that see the sum before, too"),
+    "gran-4": _gran("last", 4, "as `gran-3`, with gates that also read the previous sum"),
     "gran-5": _gran("mean", 5, "mean of word vectors and states, each scaled by gates"),
     "gran-tanh": _gran("mean", "tanh", "mean of a tanh layer over word and state, without gates"),
     "gran-relu": _gran("mean", "relu", "as `gran-tanh`, with a rectifier"),
