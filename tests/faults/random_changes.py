@@ -208,7 +208,7 @@ def _explained(run: Path) -> str:
     """What `explain` says of some pairs, in the corpus and not."""
     ids = dict.fromkeys(row["id"] for row in (*_rows(run, "corpus")[:2], *_rows(run, "ingest")[:3]))
     texts = (told("explain", str(run), str(id))[1] for id in ids)
-    return "".join(text.partition("an earlier configuration")[0] for text in texts)
+    return "".join(text.partition("outdated, made by")[0] for text in texts)
 
 
 def _publish(run: Path) -> int:

@@ -192,6 +192,8 @@ def _work(request: dict[str, Any], stderr: int) -> NoReturn:
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else bool(error.code)
+    except KeyboardInterrupt:  # the launcher is interrupted, too, and reports it
+        code = 130
     except BaseException:
         with suppress(OSError):  # a full disk
             traceback.print_exc()

@@ -33,6 +33,8 @@ def main(arguments):
         sys.exit(int(rest[0]))
     elif what == "raise":
         raise ValueError("nothing to see")
+    elif what == "interrupt":
+        os.kill(os.getpid(), signal.SIGINT)
     else:
         os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -74,11 +76,20 @@ def test_what_imports_left_in_the_environment_is_there(errand: str, monkeypatch:
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [(["exit", "0"], 0), (["exit", "7"], 7), (["raise"], 1), (["die"], -signal.SIGKILL)],
+    [
+        (["exit", "0"], 0),
+        (["exit", "7"], 7),
+        (["raise"], 1),
+        (["interrupt"], 130),
+        (["die"], -signal.SIGKILL),
+    ],
 )
-def test_how_it_ends(fork_server: ForkServer, errand: str, arguments: list[str], code: int) -> None:
+def test_how_it_ends(
+    fork_server: ForkServer, errand: str, arguments: list[str], code: int, capfd: Capsys
+) -> None:
     workers = [fork_server.start(errand, arguments) for _ in range(5)]
     assert [worker.wait() for worker in workers] == [code] * 5
+    assert capfd.readouterr().err.count("Traceback") == 5 * (arguments == ["raise"])
 
 
 def test_a_server_that_was_killed_is_replaced(fork_server: ForkServer, errand: str) -> None:
