@@ -1,4 +1,4 @@
-"""The tables that a run prints at its end."""
+"""The summary that a run prints when it ends."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,10 @@ from paraloom.pipeline.run.records import (
 
 
 def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
-    """Print each stage's rows, the reasons for rejection, the results and their folder."""
+    """Print the rows of each stage, the reasons for rejection, and the results.
+
+    `whole` is the record of the run, and `ran` contains the stages that this command has run.
+    """
     record = restrict(whole, whole.wanted)
     out = console(max(120, 24 * (2 + len(record.config.score.names))))
     table = _stages(record.stages, ran)
@@ -50,8 +53,7 @@ def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
         out.print(f"{corpus.still:,} of {corpus.earlier:,} earlier pairs are still in the corpus.")
     if advice := near_copies(corpus, record.config.select):
         out.print(f"{advice}.")
-    where = f"Results: {folder}; report: {report_path(folder)}"
-    out.print(where, soft_wrap=True)
+    out.print(f"Results: {folder}; report: {report_path(folder)}", soft_wrap=True)
 
 
 def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
@@ -59,7 +61,7 @@ def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
     table = number_table("Stages", "stage", numbers=numbers, after=["this time"])
     for name, stage in stages.items():
         rows, rate = ["", "", ""], ""
-        if isinstance(stage, PairsRecord) and stage.round is None:  # a copied corpus has no rate
+        if isinstance(stage, PairsRecord) and stage.round is None:  # else copied from a round
             rows = [f"{n:,}" for n in (stage.rows_in, stage.rows_out, stage.rows_rejected)]
             rate = f"{stage.rows_in / max(stage.seconds, 1e-9):,.0f}"
         memory = f"{stage.peak_memory / 2**20:,.0f}" if stage.peak_memory else ""
@@ -69,7 +71,7 @@ def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
 
 
 def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
-    """Rejected and unselected rows, by stage and reason."""
+    """Return a table with the number of rejected and unselected rows by stage and reason."""
     rows = ((name, why, f"{n:,}") for name, of in stages.items() for why, n in of.items())
     title = "Rejected and unselected rows"
     return number_table(title, "stage", "reason", numbers=["rows"], rows=rows)

@@ -1,4 +1,4 @@
-"""Releases: a folder with the corpus, its card, its provenance and checksums; sent to the Hub."""
+"""Making a release of a corpus, and uploading it to the Hub."""
 
 import json
 import re
@@ -22,32 +22,32 @@ from paraloom.pipeline.run.folder import current, finished_corpus, read_run, sha
 from paraloom.pipeline.run.records import RunRecord
 
 ABOUT = "provenance/release.json"
-"""The file that marks a folder as a release."""
+"""The file that identifies a folder as a release."""
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"\\|@]+")
 SUMS = "SHA256SUMS"
 LICENSE = "LICENSE"
 _SHARDS = [f"{at}/{split}-*" for at in ("data", "pairs", "triplets") for split in (TRAIN, TEST)]
-"""Patterns of the files whose number may change between releases: a push deletes the old ones."""
+"""Patterns of the files that a push deletes, because a new release may have fewer of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseOptions:
-    """The user's options of a release."""
+    """The options of a release."""
 
-    held_out: float  # size of the split `test`: below 1 a share of references, else rows
-    license: str | None = None  # in place of `input.license`
+    held_out: float  # size of the split `test`: a share of references if below 1, else rows
+    license: str | None = None  # None for the licence in `input.license`
     license_link: str | None = None  # file or address of a licence that is not on the Hub's list
     repo: str | None = None  # name on the Hub, as `owner/name`
-    triplets: TripletOptions | None = None  # None: no triplets
+    triplets: TripletOptions | None = None  # None for a release without triplets
 
 
 def make_release(
     run: str, out: Path, options: ReleaseOptions, selection: str = ""
 ) -> dict[str, int]:
-    """Make the release of a run's corpus, or of a named selection, in the folder `out`.
+    """Make a release of a run's corpus or of a named selection, and return the rows of each split.
 
-    It replaces an earlier release. Returns the number of rows of each split.
+    A release in the folder `out` is replaced.
     """
     found = read_run(run)
     record, out = finished_corpus(run, found, selection), out.resolve()
@@ -115,15 +115,16 @@ def make_release(
 
 
 def files_of(folder: Path) -> list[str]:
-    """The paths of all files of a release, sorted."""
+    """Return the paths of all files of a release, sorted."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return sorted(path.relative_to(folder).as_posix() for path in files)
 
 
 def push(folder: Path, repo: str) -> str:
-    """Send a release to the data set `repo`, which is private if it is new; return its address.
+    """Upload a release to the data set `repo` on the Hub, and return the address of the data set.
 
-    Files of an earlier release are replaced; other files in the repository stay.
+    A new data set is private. In an existing one, only the files of an earlier release are
+    replaced.
     """
     from huggingface_hub import HfApi
 
@@ -146,7 +147,7 @@ def push(folder: Path, repo: str) -> str:
 
 
 def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str, str | None]:
-    """The licence in the user's words, and the link to it if it is not on the Hub's list."""
+    """Return the licence as the user wrote it, and a link if it is not on the Hub's list."""
     source = record.config.input
     license = " ".join((options.license or (source.license if source else None) or "").split())
     name = license_name(license)

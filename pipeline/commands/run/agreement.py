@@ -1,4 +1,4 @@
-"""`paraloom agreement`: the agreement of scores with people, and cuts with a wanted precision."""
+"""`paraloom agreement`: compares scores with people's labels, and finds cuts by precision."""
 
 from typing import Annotated
 
@@ -37,8 +37,8 @@ def command(
         str | None,
         option(
             "FILE",
-            "Labelled pairs instead of a run's judgments: STS, SICK, or judgments (TSV with "
-            "the columns reference, paraphrase, score).",
+            "Read labelled pairs from a file instead of a run: STS, SICK, or TSV with the columns "
+            "reference, paraphrase, score.",
         ),
     ] = None,
     scorers: Annotated[str, option("A,B", "Use only these scores.")] = "",
@@ -46,27 +46,23 @@ def command(
         list[str] | None,
         option(
             "NAME=PATH",
-            "With --labels: a file or folder that a scorer needs, such as sentence_model=DIR; "
-            "repeatable.",
+            "With --labels: a path that a scorer needs, such as sentence_model=DIR. Repeatable.",
         ),
     ] = None,
     precision: Annotated[
-        list[float] | None,
-        option("P", "Precision that the cut must have; repeatable. Default: 0.9."),
+        list[float] | None, option("P", "Precision of the cut. Repeatable. Default: 0.9.")
     ] = None,
     good: Annotated[
         float, option("LABEL", "Least label of a good pair, from 0 to 100.", min=0.01, max=100)
     ] = 70.0,
     where: Annotated[
         list[str] | None,
-        option(
-            "CONDITION", "Count only pairs that meet this, such as 'unigram_f1 <= 0.7'; repeatable."
-        ),
+        option("CONDITION", "Use only these pairs, such as 'unigram_f1 <= 0.7'. Repeatable."),
     ] = None,
     json: JsonFile = None,
 ) -> None:
-    """Print each score's correlation with the labels, its shares of good pairs by decile, and the
-    cut that keeps the most pairs at a precision.
+    """For each score, print the correlation with the labels and the shares of good pairs by decile.
+    For each --precision, print the cut that keeps the most pairs.
     """
     wanted = list(dict.fromkeys(precision or [0.9]))
     if not all(0 < p < 1 for p in wanted):
