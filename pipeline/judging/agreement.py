@@ -59,17 +59,10 @@ def join(
     own: Mapping[str, ScorerRecord],
     where: Sequence[Predicate] = (),
 ) -> JudgedPairs:
-    """Join judgments with the scores of their pairs.
+    """Join judgments with the scores of their pairs in `shards` of the stage `bucket`.
 
     The label of a pair is the mean over its judges. A judgment counts if the run contains a pair
-    with the judged texts that meets the conditions.
-
-    Args:
-        judgments: the judgments of a run.
-        shards: the shards of the stage `bucket`.
-        scores: the names of scores.
-        own: the third-party scorers of the run.
-        where: the conditions.
+    with the judged texts that meets the conditions. `own` contains the run's third-party scorers.
     """
     labels = by_pair(judgments)
     found, rows = judged_rows(labels, shards, scores, where)
@@ -249,7 +242,7 @@ def _corpus_labels(judgments: Sequence[Judgment], shards: Sequence[Shard]) -> np
 
 
 def corpus_precisions(folder: str, record: RunRecord, good: float | None = None) -> dict[str, str]:
-    """Describe the precision of each finished corpus that has judged pairs, by corpus.
+    """Return a line on the precision of each finished corpus that has judged pairs.
 
     The key of a named selection's corpus is `selections/NAME`, and the key of the run's own corpus
     is "". A pair is good if its label is at least `good`, by default `select.good`.

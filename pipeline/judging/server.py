@@ -134,15 +134,31 @@ class Session:
 
 
 class JudgingServer:
-    """The server of the page. `url` is the address to open, which contains the secret."""
+    """The server of the page for judging a sample of a run's pairs.
 
-    def __init__(self, session: Session, port: int | None = None, **values: str) -> None:
-        """Listen on `port`. The default is PORT, or a free port if PORT is in use.
+    The server listens on `port`. The default is PORT, or a free port if PORT is in use. The
+    attribute `url` is the address to open, which contains the secret.
+    """
 
-        `values` are the variables of the page's template.
-        """
+    def __init__(
+        self,
+        run: ScoredRun,
+        sample: Sequence[Pair],
+        scale: Scale = "0-100",
+        judge: str = "",
+        port: int | None = None,
+    ) -> None:
+        if not sample:
+            raise UserError(f"{run.folder}: no pair with two different sides, so nothing to judge")
+        given = run.record.config.input
+        values = {
+            "judge": judge,
+            "run_name": PurePath(run.folder).name or run.folder,
+            "language": run.record.config.language,
+            "source_language": short_code(given.source_language) if given else "",
+        }
         token = secrets.token_urlsafe(24)
-        app = _application(session, token, values)
+        app = _application(Session(run.folder, sample, scale), token, values)
         for number in (PORT, 0) if port is None else (port,):
             # `make_server` exits the process if it cannot open a port, so it is given a socket.
             with suppress(OSError), socket.create_server((_HOST, number)) as listening:
@@ -162,28 +178,6 @@ class JudgingServer:
     def close(self) -> None:
         """Stop `serve`, from another thread."""
         self._server.shutdown()
-
-
-def judging_server(
-    run: ScoredRun,
-    sample: Sequence[Pair],
-    scale: Scale = "0-100",
-    judge: str = "",
-    port: int | None = None,
-) -> JudgingServer:
-    """Return a server on which people judge a sample of a run's pairs."""
-    if not sample:
-        raise UserError(f"{run.folder}: no pair with two different sides, so nothing to judge")
-    given, language = run.record.config.input, run.record.config.language
-    source = short_code(given.source_language) if given else ""
-    return JudgingServer(
-        Session(run.folder, sample, scale),
-        port,
-        judge=judge,
-        run_name=PurePath(run.folder).name or run.folder,
-        language=language,
-        source_language=source,
-    )
 
 
 class _Handler(WSGIRequestHandler):

@@ -166,8 +166,7 @@ def encoder_card(
 def _used_data_sets(
     view: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
 ) -> list[str]:
-    """Return the evaluation data sets that also served for training or for choosing an epoch,
-    deciles or a round.
+    """Return the evaluation data sets that also trained the encoder or chose options of the run.
 
     A data set is recognised by the last two names of a path, such as `2014/images.tsv`.
     """

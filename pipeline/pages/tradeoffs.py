@@ -118,9 +118,7 @@ class Sample:
         return np.asarray(decide(self.rows, criteria)[0] == "")
 
     def keep(self, free: Array, *moved: Predicate, meaning: str = "") -> Kept:
-        """Describe the rows in `free` (a result of `meet`) that also meet the conditions
-        `moved`.
-        """
+        """Describe the rows of `free` (see `meet`) that also meet the conditions `moved`."""
         kept = free.copy()
         for predicate in moved:
             kept &= predicate.holds(self.rows[predicate.column].to_numpy())
@@ -179,9 +177,7 @@ class Sample:
         return Curve(moved, points, self.keep(selected, meaning=both[1]))
 
     def missed(self, criteria: Criteria, most: int, seed: int) -> list[dict[str, Any]]:
-        """Draw pairs that fail one condition, as `paraloom judge` does, with the reason in
-        `why`.
-        """
+        """Draw pairs that fail one condition, as `paraloom judge` does, and add the reason."""
         found = sample_rows([self.pairs], criteria, most, seed)
         rows: list[dict[str, Any]] = found.to_pylist()
         for reason, fails, values, _ in conditions(found, criteria) if rows else ():

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -31,23 +31,21 @@ _SHARDS = [f"{at}/{split}-*" for at in ("data", "pairs", "triplets") for split i
 """Patterns of the files that a push deletes, because a new release may have fewer of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseOptions:
-    """The options of a release."""
-
-    held_out: float  # size of the split `test`: a share of references if below 1, else rows
-    license: str | None = None  # None for the licence in `input.license`
-    license_link: str | None = None  # file or address of a licence that is not on the Hub's list
-    repo: str | None = None  # name on the Hub, as `owner/name`
-    triplets: TripletOptions | None = None  # None for a release without triplets
-
-
 def make_release(
-    run: str, out: Path, options: ReleaseOptions, selection: str = ""
+    run: str,
+    out: Path,
+    selection: str,
+    *,
+    held_out: float,
+    license: str | None,
+    license_link: str | None,
+    repo: str | None,
+    triplets: TripletOptions | None,
 ) -> dict[str, int]:
     """Make a release of a run's corpus or of a named selection, and return the rows of each split.
 
-    A release in the folder `out` is replaced.
+    A release in the folder `out` is replaced. The keyword arguments are the options of the command
+    `paraloom publish`.
     """
     found = read_run(run)
     record, out = finished_corpus(run, found, selection), out.resolve()
@@ -56,12 +54,13 @@ def make_release(
     rows, seed = sum(shard.rows for shard in shards), record.config.seed
     if not rows:
         raise UserError(f"{run}: its corpus is empty; look at `paraloom status {run}`")
-    if not (held_out := options.held_out) < rows:
+    if not held_out < rows:
         raise UserError(f"--held-out: must be below the {rows:,} rows of the corpus")
     share = held_out if held_out < 1 else held_out / rows
-    license, link = _license(run, record, options)
+    license, link = _license(run, record, license, license_link)
     terms = None if link is None or _ADDRESS.fullmatch(link) else Path(link).read_bytes()
-    if triplets := options.triplets:
+    neighbours = triplets.neighbours() if triplets else ""
+    if triplets:
         triplets.check(record.config.language)
         if NEAR in triplets.kinds:
             if not (triplets.model or "embeddings" in record.stages):
@@ -83,7 +82,7 @@ def make_release(
         columns = read_shard(shards[0]).schema.remove_metadata()
         tables = (read_shard(shard).replace_schema_metadata() for shard in shards)
         made = write_configurations(folder, tables, columns, share, seed)
-        release = Release(license, link, options.repo, seed, made)
+        release = Release(license, link, repo, seed, made)
         splits = {split.name: split.rows for split in made[0].splits}
         about = {
             "paraloom": metadata.version("paraloom"),
@@ -99,7 +98,7 @@ def make_release(
             release = release._replace(
                 configurations=(*made, added),
                 negatives=tuple((kind, KINDS[kind], counts[kind]) for kind in triplets.kinds),
-                neighbours=options.triplets.neighbours() if options.triplets else "",
+                neighbours=neighbours,
             )
             about["triplets"] = {kind: counts[kind] for kind in triplets.kinds}
         size = sum(split.size for split in made[0].splits)
@@ -146,10 +145,12 @@ def push(folder: Path, repo: str) -> str:
     return str(url)
 
 
-def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str, str | None]:
-    """Return the licence as the user wrote it, and a link if it is not on the Hub's list."""
+def _license(
+    run: str, record: RunRecord, given: str | None, link: str | None
+) -> tuple[str, str | None]:
+    """Return the licence as the user wrote it, and its link if it is not on the Hub's list."""
     source = record.config.input
-    license = " ".join((options.license or (source.license if source else None) or "").split())
+    license = " ".join((given or (source.license if source else None) or "").split())
     name = license_name(license)
     if not name:
         raise UserError(
@@ -158,10 +159,10 @@ def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str,
         )
     if name in HUB_LICENSES:
         return license, None
-    if not options.license_link:
+    if not link:
         raise UserError(
             f"the licence {license!r} is not on the Hub's list "
             "(https://huggingface.co/docs/hub/repositories-licenses); choose one with --license, "
             "or give the address or the file of its text with --license-link"
         )
-    return license, options.license_link
+    return license, link

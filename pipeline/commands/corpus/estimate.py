@@ -100,11 +100,10 @@ def command(
     ] = 0,
     json: JsonFile = None,
 ) -> None:
-    """Run the stages on a sample of 2,000 rows on this machine, and extrapolate to the whole input.
-    With --rows-per-second, the sample has 200 rows.
+    """Run the stages on a sample of 2,000 rows on this machine, and extrapolate.
 
-    Estimates have two significant digits. They do not include training. A line below the table
-    lists the stages that are not included.
+    With --rows-per-second, the sample has 200 rows. Estimates have two significant digits and do
+    not include training. A line below the table lists the stages that are not included.
     """
     run, arguments = read_config(config, changes or ()), beam_options(context)
     connect(arguments, [run.run])

@@ -53,9 +53,10 @@ def command(
     source_language: Annotated[str, option("CODE", "Source language of opus:NAME.")] = "cs",
     target_language: Annotated[str, option("CODE", "Target language of opus:NAME.")] = ENGLISH,
 ) -> None:
-    """Detect the format, the columns and the languages of the files, and write a short
-    configuration. With --model, also estimate the time and disk space of the run. An existing
-    configuration is not replaced.
+    """Detect the format, columns and languages of files, and write a short configuration.
+
+    With --model, also estimate the time and disk space of the run. An existing configuration is
+    not replaced.
     """
     if start and model:
         raise UserError("init: give --model or --from, not both: the file names the model")

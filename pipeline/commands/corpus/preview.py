@@ -24,12 +24,11 @@ def command(
     changes: Changes = None,
     rows: Annotated[int, option("N", "Rows to sample.", "-n", min=1, max=small_run.READ)] = 200,
 ) -> None:
-    """Draw rows of the input at random, and run all stages up to selection on them. The results
-    are written to RUN/preview. The report shows rejected rows, translations, scores and selected
-    pairs.
+    """Draw random rows of the input, and run all stages up to selection in RUN/preview.
 
-    A preview trains no model, but uses models that the run has trained. If a model is missing, the
-    preview skips the scores or stages that need the model, and prints their names.
+    The report shows rejected rows, translations, scores and selected pairs. A preview trains no
+    model, but uses models that the run has trained. If a model is missing, the preview skips the
+    scores or stages that need the model, and prints their names.
     """
     read, arguments = read_config(config, changes or ()), beam_options(context)
     connect(arguments, [read.run])

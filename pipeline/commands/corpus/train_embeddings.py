@@ -36,9 +36,10 @@ def command(
     force: Force = False,
     on_interrupt: OnInterrupt = None,
 ) -> None:
-    """With --pairs and --out, no configuration is needed. --set changes options such as
-    embeddings.development. To name columns or to weight files, set embeddings.pairs in a
-    configuration.
+    """With --pairs and --out, no configuration is needed.
+
+    --set changes options such as embeddings.development. To name columns or to weight files, set
+    embeddings.pairs in a configuration.
 
     Stages that are up to date are skipped. An interrupted run resumes.
     """

@@ -6,9 +6,7 @@ from paraloom.pipeline.commands.options import Model
 
 
 def command(model: Model) -> None:
-    """Read one sentence per line from standard input. Write a NumPy array (.npy) to standard
-    output.
-    """
+    """Read one sentence per line on standard input, and write a NumPy array to standard output."""
     # These modules import torch, which takes seconds and is not needed for --help.
     from paraloom.models.embeddings.applications.embed import embed_lines
     from paraloom.models.embeddings.model import load_encoder

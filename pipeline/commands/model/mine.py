@@ -55,9 +55,10 @@ def command(
     ] = 1.2,
     json: JsonFile = None,
 ) -> None:
-    """A configuration with `input.format: pairs` makes a corpus from the pairs. Lines that differ
-    only in case and punctuation are one sentence. Temporary files are written to the folder of the
-    output.
+    """Lines that differ only in case and punctuation count as one sentence.
+
+    A configuration with `input.format: pairs` makes a corpus from the pairs. Temporary files are
+    written to the folder of the output.
     """
     from paraloom.models.embeddings.applications.hard_negatives import Neighbours, write_vectors
     from paraloom.models.embeddings.applications.mining import mine, write_texts

@@ -8,7 +8,7 @@ from paraloom.pipeline.commands.options import Model
 
 
 def command(model: Model) -> None:
-    """Read two tab-separated sentences per line from standard input. Print one score per line.
+    """Read two tab-separated sentences per line on standard input, and print one score per line.
 
     The score is the cosine of the two vectors, or the label that the model predicts if it was
     trained to predict labels.

@@ -61,7 +61,8 @@ def command(
     ] = None,
     json: JsonFile = None,
 ) -> None:
-    """For each score, print the correlation with the labels and the shares of good pairs by decile.
+    """For each score, print its correlation with the labels and its good pairs by decile.
+
     For each --precision, print the cut that keeps the most pairs.
     """
     wanted = list(dict.fromkeys(precision or [0.9]))

@@ -64,12 +64,13 @@ def command(
     ] = 0.0,
     json: JsonFile = None,
 ) -> None:
-    """Print removed, added and changed rows. Rows are matched by their id. The order of rows and
-    their division into files do not matter.
+    """Print removed, added and changed rows, which are matched by their id.
+
+    The order of rows and their division into files do not matter. Without --selection, all stages
+    and all named selections are compared. Temporary files are written to TMPDIR.
 
     The exit code is 0 if the runs are equal and 1 if they differ. Use --tolerance 1e-5 for runs on
-    different processors. Without --selection, all stages and all named selections are compared.
-    Temporary files are written to TMPDIR.
+    different processors.
     """
     found, out = compare(first, second, selection), console(160)
     numbers = ("first run", "second run", "removed", "added")

@@ -47,10 +47,10 @@ def command(
     examples: Annotated[int, option("N", "Number of examples to print for each rule.", min=0)] = 3,
     json: JsonFile = None,
 ) -> None:
-    """Find rows with a sentence that equals an evaluation sentence, shares its n-grams, or has a
-    high cosine with it.
+    """Find rows that contain an evaluation sentence or most of its n-grams.
 
-    The configuration key select.exclude removes rows by the same rules.
+    With --similarity, also find rows whose cosine with an evaluation sentence is high. The
+    configuration key select.exclude removes rows by the same rules.
     """
     if (similarity is None) != (model is None):
         raise UserError("contamination: give both --similarity and --model, or neither")

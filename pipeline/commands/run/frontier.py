@@ -14,10 +14,10 @@ from paraloom.pipeline.stages.selection import resolve_auto
 
 
 def command(run: RunFolder, json: JsonFile = None) -> None:
-    """Compare selections that keep as many pairs as the selection of the run. The report shows the
-    same figures as a plot.
+    """Compare selections that keep as many pairs as the selection of the run.
 
-    The column `judged good` shows the precision if the run has judgments.
+    The column `judged good` shows the precision if the run has judgments. The report shows the same
+    figures as a plot.
     """
     scored = ScoredRun(run)
     view = scored.record.best

@@ -43,7 +43,7 @@ def command(
     from paraloom.pipeline.judging.cuts import wilson
     from paraloom.pipeline.judging.judgments import checked_name, judging
     from paraloom.pipeline.judging.sampling import ScoredRun, sample_pairs, sample_selection
-    from paraloom.pipeline.judging.server import judging_server
+    from paraloom.pipeline.judging.server import JudgingServer
 
     if judge:
         checked_name(judge)
@@ -55,7 +55,7 @@ def command(
             sample = sample_pairs(found, pairs, generators=generators)
         else:
             sample = sample_selection(found, pairs, selection, selected=selected)
-        server = judging_server(found, sample, scale, judge, port)
+        server = JudgingServer(found, sample, scale, judge, port)
         for line in judge_lines(run, found.record):
             show(line)
         if selected is not False:  # rejected pairs do not measure the precision

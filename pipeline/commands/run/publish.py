@@ -11,7 +11,7 @@ from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, option, write_json
-from paraloom.pipeline.release.release import ReleaseOptions, files_of, make_release, push
+from paraloom.pipeline.release.release import files_of, make_release, push
 from paraloom.pipeline.release.triplets import KINDS, TripletOptions
 
 
@@ -104,14 +104,16 @@ def command(
         wordnet=triplets_wordnet,
         bounds=bounds,
     )
-    options = ReleaseOptions(
+    splits = make_release(
+        run,
+        out,
+        selection,
         held_out=held_out,
         license=license,
         license_link=license_link,
         repo=repo,
         triplets=negatives if triplets else None,
     )
-    splits = make_release(run, out, options, selection)
     show(f"{out}: made\n")
     files = {name: (out / name).stat().st_size for name in files_of(out)}
     for name, size in files.items():
