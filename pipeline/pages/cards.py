@@ -34,7 +34,7 @@ from paraloom.pipeline.stages import folder_of
 from paraloom.pipeline.stages.generate import generators_of
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
-_MARK = f"{OWN_CARD}; without this line, the card stays as it is"
+_MARK = f"{OWN_CARD}; delete this line to keep your changes to the card"
 _SPLITS = {"train", "test", "trial", "dev"}
 
 
@@ -111,7 +111,7 @@ def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
     text = encoder_card(view, settings, number, corpus).replace("---\n", f"---\n{_MARK}\n", 1)
     before = storage.read_bytes(path) if storage.exists(path) else None
     if before is not None and OWN_CARD.encode() not in before[:100]:
-        say(f"paraloom: {path}: not written by Paraloom, so it stays; remove it to get a new card")
+        say(f"paraloom: {path}: kept, because Paraloom did not write it; remove it for a new card")
     elif before != text.encode():
         storage.write_bytes(path, text.encode())
 
