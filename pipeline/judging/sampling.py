@@ -80,7 +80,7 @@ def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> lis
     spread = [schema.decile(score) for score in run.scores]
     if generators:
         if run.record.config.generators is None:
-            raise UserError(f"--generators: {run.folder} has one generator only")
+            raise UserError(f"--generators: {run.folder} has only one generator")
         spread.append(schema.GENERATOR.name)
     return _pairs(_sample(run.tables([*_TEXTS, *spread]), spread, pairs, run.record.config.seed))
 

@@ -65,8 +65,8 @@ def make_release(
         if NEAR in triplets.kinds:
             if not (triplets.model or "embeddings" in record.stages):
                 raise UserError(
-                    f"{run}: has no encoder to find neighbours with; name one with "
-                    "--triplets-model, or train it with `paraloom train-embeddings`"
+                    f"{run}: has no encoder that finds neighbours; name an encoder with "
+                    "--triplets-model, or train one with `paraloom train-embeddings`"
                 )
             own = triplets.model or remote.localise(storage.join(run, "embeddings"))
             triplets = replace(triplets, model=own)
@@ -74,7 +74,7 @@ def make_release(
         raise UserError(f"{out}: exists and is not a release; name another folder with --out")
     work = out.with_name(f".{out.name}.triplets")
     if work.exists() and not triplets:
-        say(f"{work}: left by an interrupted `publish --triplets`; run it again, or remove this")
+        say(f"{work}: left by an interrupted `publish --triplets`; repeat it, or remove the folder")
     with atomic_folder(out) as folder:
         if terms is not None:
             (folder / LICENSE).write_bytes(terms)
@@ -133,7 +133,8 @@ def push(folder: Path, repo: str) -> str:
         there = set(api.list_repo_files(repo, repo_type="dataset"))
         if ABOUT not in there and there - {".gitattributes", "README.md"}:
             raise UserError(
-                f"--repo {repo}: has files that `paraloom publish` did not upload; name another"
+                f"--repo {repo}: has files that `paraloom publish` did not upload; name another "
+                "data set"
             )
         api.upload_folder(
             folder_path=folder,

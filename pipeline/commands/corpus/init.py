@@ -132,7 +132,7 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
         named = (of for of in _names(form, paths[0]) if of.startswith(_SEGMENT))
         codes = [of.removeprefix(_SEGMENT) for of in named]
         if len(codes) < 2:
-            raise UserError(f"{paths[0]}: its first units are not in two languages")
+            raise UserError(f"{paths[0]}: the first units of the file are not in two languages")
         first, second = _english_last(codes)[-2:]
         layout = Layout(languages=(first, second))
     elif form in ("parquet", "jsonl", "csv"):
@@ -185,7 +185,7 @@ def _format(path: str) -> str:
     if columns > 3 and all(map(NAME.fullmatch, names)):  # a header; lines of CzEng have numbers
         if b'"' not in head:
             return "csv"
-        raise UserError(f"{path}: set input.format: csv if its quotes are those of CSV")
+        raise UserError(f"{path}: set input.format: csv if the quotes enclose fields, as in CSV")
     if columns not in _BY_COLUMNS:
         raise UserError(f"{path}: no input.format has {columns} columns; see docs/inputs.md")
     return _BY_COLUMNS[columns]
@@ -232,7 +232,7 @@ def _preview(form: str, paths: Paths, layout: Layout) -> BitextPreview:
 
 def _language(seen: BitextPreview, side: str) -> str:
     if not (language := spoken(seen.pairs[side]).language):
-        raise UserError(f"input: no {side} in the first rows has letters")
+        raise UserError(f"input: the first rows have no {side} with letters")
     return language
 
 

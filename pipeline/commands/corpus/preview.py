@@ -67,7 +67,7 @@ def _without_training(run: Run) -> tuple[dict[str, Any], str]:
     out = [scorer for scorer in config.score.scorers if scorer not in left]
     score = {"scorers": left or ["translation_score"]}
     if out:
-        say(f"preview: leaves out {', '.join(out)}: only a run makes what they need")
+        say(f"preview: leaves out {', '.join(out)}, because the run has not made their resources")
     select: dict[str, Any] = {"size": None}
     where = (Predicate.parse(text).column for text in config.select.where)
     gone = {*CHOSEN, *out, *map(schema.decile, out)}

@@ -65,7 +65,7 @@ class Job:
 def read_beginnings(config: Config, command: str) -> BitextPreview:
     """Read rows for a `command` at the beginnings of the files, and check their languages."""
     if (options := config.input) is None:
-        raise UserError(f"input: is missing: there is nothing to {command}")
+        raise UserError(f"input: is missing, so there is nothing to {command}")
     bitexts = find_bitext(options.format, options.paths, options.layout)
     notify(of_codes(options))
     check_texts(options, bitexts)

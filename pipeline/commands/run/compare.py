@@ -148,5 +148,5 @@ def _stages(folder: str, selection: str) -> set[str]:
         return {finished_corpus(folder, record, selection).path("select")}
     found = {name for name in current(record).stages if name.rsplit("/", 1)[-1] in PAIR_STAGES}
     if not found:
-        raise UserError(f"{folder}: no run with a finished stage of pairs here")
+        raise UserError(f"{folder}: has no finished stage of pairs")
     return found

@@ -92,7 +92,7 @@ def command(
         raise UserError("--push: needs a data set to upload to; give --repo OWNER/NAME")
     if out is None:
         if storage.is_remote(run):
-            raise UserError(f"{run}: a release is made on this machine; name its folder with --out")
+            raise UserError(f"{run}: is in an object store; name a local folder with --out")
         out = Path(run, f"release-{selection}" if selection else "release")
     kinds = tuple(KINDS) if triplets == "all" else tuple((triplets or "").split(","))
     bounds = Bounds(min_score=min_score, max_score=max_score, relative_margin=relative_margin)

@@ -173,7 +173,7 @@ def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
         (["--repo", "a/b/c", "--push"], "give --repo OWNER/NAME"),
         (["--held-out", "10000"], "--held-out: must be below the"),
         (["--triplets", "far"], "--triplets far: choose among near, number, negation"),
-        (["--triplets", "near"], "has no encoder to find neighbours with; name one with --tripl"),
+        (["--triplets", "near"], "has no encoder that finds neighbours; name an encoder with --"),
         (["--triplets", "near", "--triplets-model", "/nowhere"], "/nowhere: cannot be read"),
     ],
 )
