@@ -46,7 +46,7 @@ def _connected(context: typer.Context, run: str) -> str:
 
 
 RunFolder = Annotated[
-    str, argument("RUN", "Run folder: local or in an object store.", callback=_connected)
+    str, argument("RUN", "Run folder, local or in an object store.", callback=_connected)
 ]
 Named = Annotated[
     str, option("NAME", "Use this named selection instead of the run's corpus.", "--selection")
@@ -56,7 +56,7 @@ ConfigFile = Annotated[
 ]
 Changes = Annotated[
     list[str] | None,
-    option("KEY.SUB=VALUE", "Set a configuration key; += appends to a list. Repeatable.", "--set"),
+    option("KEY.SUB=VALUE", "Set a key, or append to a list with +=. Repeatable.", "--set"),
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Run the stages again even if they are up to date.")

@@ -61,7 +61,7 @@ def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
     table = number_table("Stages", "stage", numbers=numbers, after=["this time"])
     for name, stage in stages.items():
         rows, rate = ["", "", ""], ""
-        if isinstance(stage, PairsRecord) and stage.round is None:  # else copied from a round
+        if isinstance(stage, PairsRecord) and stage.round is None:  # else a copy
             rows = [f"{n:,}" for n in (stage.rows_in, stage.rows_out, stage.rows_rejected)]
             rate = f"{stage.rows_in / max(stage.seconds, 1e-9):,.0f}"
         memory = f"{stage.peak_memory / 2**20:,.0f}" if stage.peak_memory else ""

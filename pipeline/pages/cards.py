@@ -60,7 +60,7 @@ def data_card(
     assert source is not None
     columns = schema.bucketed(tuple(record.config.score.names), **record.config.variant)
     for name in source.keep:
-        columns = columns.append(pa.field(name, pa.null()))  # the type is known only to the files
+        columns = columns.append(pa.field(name, pa.null()))  # `type_name` describes the type null
     stages = record.stages.items()
     return render_markdown(
         "data_card.md.j2",

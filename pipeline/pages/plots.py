@@ -119,7 +119,7 @@ class Scale(NamedTuple):
         return self.start + share * (self.end - self.start)
 
     def clamped(self, value: float) -> float:
-        """Return the position of a value, or the end of the scale that the value is beyond."""
+        """Return the position of a value, limited to the ends of the scale."""
         return self.at(min(max(value, self.low), self.high))
 
 

@@ -66,7 +66,7 @@ def model_name(model: UsedModel) -> str:
 
 
 def served_name(model: str) -> str:
-    """Return the name of a model on a server. Of a path, return the last name.
+    """Return the name of a model on a server, or the last name of a path.
 
     >>> served_name("owner/tiny:free"), served_name("/models/tiny")
     ('owner/tiny:free', 'tiny')

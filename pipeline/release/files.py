@@ -53,7 +53,7 @@ class SplitWriter:
             self._write_group()
 
     def finish(self) -> SplitFiles:
-        """Write the last rows, and name the files after their number."""
+        """Write the last rows, and rename the files now that the number of files is known."""
         if self._waiting.num_rows:
             self._write_group()
         self._end_file()

@@ -93,7 +93,9 @@ def command(
         float | None,
         option("RATE", "Sentences per second that another machine translates.", min=1e-9),
     ] = None,
-    device: Annotated[str, option("NAME", "Name of that other machine.")] = "another machine",
+    device: Annotated[
+        str, option("NAME", "Name of the machine of --rows-per-second.")
+    ] = "another machine",
     requests: Annotated[
         int,
         option("N", "Pairs to send to each language model of `generators`. Costs money.", min=0),

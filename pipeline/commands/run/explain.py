@@ -111,10 +111,11 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
 
 
 def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
-    """Return the rows of a shard with the id. Of a local shard without the id, read only ids."""
+    """Return the rows of a shard with the id."""
     wanted = pc.field("id") == id
     if storage.is_remote(shard.path):
         return list(read_shard(shard).filter(wanted).to_pylist())
+    # Most shards do not contain the id, so read the column of ids first.
     with reading(shard.path), pq.ParquetFile(shard.path) as file:
         there = pc.any(pc.equal(file.read(["id"])["id"], id)).as_py()
         return list(file.read().filter(wanted).to_pylist()) if there else []

@@ -20,7 +20,7 @@ def command(
         typer.Option(
             "--selected/--rejected",
             help="Judge random pairs of the corpus, to measure its precision. Or judge pairs that "
-            "fail exactly one condition, starting with the pairs nearest to its bound.",
+            "fail exactly one condition, starting with the pairs nearest to the bound.",
         ),
     ] = None,
     selection: Named = "",

@@ -83,7 +83,7 @@ def command(
     ] = "/usr/share/wordnet",
     json: JsonFile = None,
 ) -> None:
-    """Make a release of a corpus, and list its files. With --push, upload the release.
+    """List the files of the release. With --push, upload the release.
 
     A release has the configurations full and pairs as Parquet files, split by reference, and the
     data card, provenance and checksums. A data set that --push creates is private.
