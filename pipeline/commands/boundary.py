@@ -15,10 +15,7 @@ _MEMORY = ("MemoryError", "out of memory", "llocate memory", "bad_alloc")
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Return whether Ctrl-C caused an error.
-
-    During the import of a C module, Ctrl-C raises another error than KeyboardInterrupt.
-    """
+    """Return whether Ctrl-C caused an error, which some C modules convert to other errors."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

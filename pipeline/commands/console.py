@@ -20,11 +20,8 @@ class _Visible(Console):
 
 
 def console(width: int = 120) -> Console:
-    """Return a console that prints text literally.
-
-    Rich's markup is off, because paths and sentences may contain brackets. `width` is the number
-    of characters in a line if standard output is not a terminal.
-    """
+    """Return a console. `width` is in characters, for standard output that is not a terminal."""
+    # No markup, because paths and sentences may contain brackets.
     terminal = _Visible(markup=False, emoji=False)
     return terminal if terminal.is_terminal else _Visible(width=width, markup=False, emoji=False)
 

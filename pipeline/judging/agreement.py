@@ -42,11 +42,7 @@ class JudgedPairs:
     references: npt.NDArray[Any]  # [n], the texts
     scores: dict[str, npt.NDArray[np.float64]]  # [n] for each score
     deciles: dict[str, npt.NDArray[np.int64]]  # [n] for each score
-    rows: dict[str, list[int]]
-    """For each score, the number of pairs of the whole run or file in each decile.
-
-    Pairs with equal sides do not count, because selection rejects them.
-    """
+    rows: dict[str, list[int]]  # by score: number of pairs with different sides in each decile
     higher_is_better: dict[str, bool]
     counts: dict[str, Any] = field(default_factory=dict)  # further fields of `AgreementRecord`
 

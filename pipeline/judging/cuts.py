@@ -13,8 +13,7 @@ from paraloom.pipeline.run.records import Lenient, StageRecord
 
 DECILES = 10
 ENOUGH = 20
-"""The least number of references for the interval of a correlation, and of pairs for a cut or a
-median. docs/judging.md gives the reason."""
+"""The least number of judged references or pairs for an interval, a cut or a median."""
 _Z = 1.959963984540054  # quantile of the normal distribution for a two-sided 95% interval
 
 Interval = tuple[float, float]
@@ -147,10 +146,7 @@ def spearman(
 
 
 def pearson_interval(pearson: float, pairs: int) -> Interval | None:
-    """Return the 95% interval of a correlation × 100 by Fisher's transformation.
-
-    Return None for fewer pairs than ENOUGH and for a perfect correlation.
-    """
+    """Return the 95% interval of a correlation × 100 (Fisher's transformation), if it exists."""
     if pairs < ENOUGH or abs(pearson) >= 100:
         return None
     middle, half = np.arctanh(pearson / 100), _Z / np.sqrt(pairs - 3)

@@ -110,16 +110,12 @@ def judgments_digest(run: str) -> str:
 
 
 class JudgeFile:
-    """The file of one judge, opened to append actions.
-
-    `actions` contains the last action on each judged or skipped pair, in chronological order.
-    """
+    """The file of one judge, opened to append actions."""
 
     def __init__(self, run: str, judge: str) -> None:
-        """Read the file. Remove an incomplete last line."""
         self._path = Path(run, FOLDER, f"{checked_name(judge)}{_SUFFIX}")
-        self.actions = _last_actions(run, judge)
-        if self._path.exists():
+        self.actions = _last_actions(run, judge)  # in chronological order
+        if self._path.exists():  # remove an incomplete last line
             whole = _whole_lines(data := self._path.read_bytes())
             if len(whole) < len(data):
                 os.truncate(self._path, len(whole))

@@ -107,10 +107,7 @@ def sample_corpus(
 def sample_rows(
     tables: Iterable[pa.Table], missed: Criteria | None, count: int, seed: int
 ) -> pa.Table:
-    """Draw random rows, or rows that fail exactly one condition of `missed`.
-
-    In the second case, the conditions take turns, and each adds the row nearest to its bound.
-    """
+    """Draw random rows, or rows that fail one condition of `missed`, nearest to its bound first."""
 
     def turns() -> Iterator[pa.Table]:
         for table in tables:

@@ -80,7 +80,7 @@ class Session:
             return self._state(self._file(judge))
 
     def judge(self, sent: SentJudgment) -> dict[str, Any]:
-        """Save a judgment, and return the new state. Raise `Conflict` if the pair is unknown."""
+        """Save a judgment, and return the new state."""
         if self.scale == "yes-no" and sent.score not in (0, 100, None):
             raise Conflict("on this scale a score is 0 or 100")
         with self._lock:
@@ -91,10 +91,7 @@ class Session:
             return self._state(file)
 
     def undo(self, target: Target) -> dict[str, Any]:
-        """Undo the judge's last action, and return the new state and the label that was undone.
-
-        Raise `Conflict` if the last action was on another pair.
-        """
+        """Undo the judge's last action on the pair, and return the new state and the old label."""
         with self._lock:
             file = self._file(target.judge)
             done = self._done(file)

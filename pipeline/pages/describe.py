@@ -206,10 +206,7 @@ class EvaluationTable(NamedTuple):
 
 
 def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:
-    """Return a table of the evaluations of rounds.
-
-    `evaluated` contains the name and the record of each round. The name of a single round is "".
-    """
+    """Return a table of the evaluations of rounds, given as names and records."""
     results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
     models = list(dict.fromkeys(model for _, _, model in results))
     columns = ["data set", "pairs"]

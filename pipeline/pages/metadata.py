@@ -15,10 +15,7 @@ PART_FILES = "part-*.parquet"
 """The pattern of the shards of a corpus."""
 
 HUB_LICENSES = frozenset(Path(__file__).with_name("licenses.txt").read_text("utf-8").split())
-"""The licences on the Hub's list in February 2026, except `other`.
-
-See https://huggingface.co/docs/hub/repositories-licenses.
-"""
+"""The licences on https://huggingface.co/docs/hub/repositories-licenses in 2026, except `other`."""
 
 
 class SplitFiles(NamedTuple):

@@ -131,10 +131,7 @@ def padded(values: Iterable[float], start: float, end: float) -> Scale:
 
 
 def shades(data: Density, counts: Array) -> list[tuple[int, list[list[int]]]]:
-    """Return the least count and the cells [x, y] of each shade of a density.
-
-    The least counts form a geometric sequence.
-    """
+    """Return the least count and the cells [x, y] of each shade of a density."""
     most = max(int(data.pairs.max()), 1)
     steps = np.unique(np.geomspace(1, most, _SHADES, endpoint=False).round().astype(int))
     level = np.searchsorted(steps, counts, side="right")

@@ -57,10 +57,7 @@ def environment(**options: Any) -> Environment:
 
 @cache
 def _environment(*, html: bool) -> Environment:
-    """Return the environment of the report or of the cards.
-
-    Templates can call the functions of the modules of pages, and use these functions as filters.
-    """
+    """Return an environment with the functions of pages, as functions and as filters."""
     made = environment(autoescape=html, finalize=None if html else plain)
     modules = (describe, judged, plots, shown, sys.modules[__name__])
     functions = {

@@ -1,7 +1,4 @@
-"""The configuration `triplets` of a release, with anchor, positive, negative and kind.
-
-A negative is a sentence that is similar to the anchor but has another meaning.
-"""
+"""The configuration `triplets` of a release, with anchor, positive, negative and kind."""
 
 import random
 import shutil
@@ -132,11 +129,7 @@ def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
 
 
 class _Near:
-    """Makes negatives of the kind `near`.
-
-    A negative is the nearest positive within the bounds, from another pair that has neither the
-    same source nor an equal sentence.
-    """
+    """Makes negatives of the kind `near`: the nearest positives within the bounds."""
 
     def __init__(self, rows: Rows, options: TripletOptions) -> None:
         from paraloom.models.embeddings.applications.mining import write_texts

@@ -1,8 +1,4 @@
-"""`paraloom estimate`: estimates the time, cost and disk space of a run.
-
-The command runs the stages on a sample in a temporary folder, without training. It extrapolates the
-time that the workers spent on rows. The start-up time of jobs is not part of the estimate.
-"""
+"""`paraloom estimate`: estimates the time, cost and disk space of a run, without start-up times."""
 
 import argparse
 import tempfile

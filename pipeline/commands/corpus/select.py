@@ -88,11 +88,7 @@ def command(
 
 
 def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
-    """Return the part files of `bucket` and the criteria of the run or of a named selection.
-
-    Raises:
-        UserError: a stage that the selection reads is not up to date.
-    """
+    """Return the shards of `bucket`, and the criteria of the run or of a named selection."""
     config = with_selections(config)
     place = check_selection(config.run, config.select.selections, name)
     whole = Run.open(config)

@@ -107,7 +107,7 @@ def scorers_at_hand(run: Run) -> list[str]:
 
 
 def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -> Config:
-    """Return the configuration of a run on the sample that trains nothing.
+    """Return the configuration of a run on a sample, without training.
 
     With `chats`, language models make the candidates instead of the translation model.
     """

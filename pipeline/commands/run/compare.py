@@ -23,10 +23,8 @@ class Comparison:
     """The accepted or the rejected rows of a stage in two runs."""
 
     name: str  # the stage, followed by ", rejected" for rejected rows
-    rows: tuple[int | None, int | None]
-    """Number of rows in each run, or None if the run has not finished the stage."""
-    differences: Mapping[str, ColumnDiff]
-    """The differences by column. The key `ROW` has the rows that are in only one run."""
+    rows: tuple[int | None, int | None]  # None if a run has not finished the stage
+    differences: Mapping[str, ColumnDiff]  # by column; `ROW` has the rows of only one run
     tolerance: float = 0.0  # floats count as equal up to this difference
 
     @computed_field  # type: ignore[prop-decorator]
@@ -51,8 +49,7 @@ class Comparisons(BaseModel):
     runs: tuple[str, str]
     same: bool
     stages: list[Comparison]
-    outdated: tuple[list[str], list[str]]
-    """The stages of each run that are not compared because an earlier configuration made them."""
+    outdated: tuple[list[str], list[str]]  # stages of each run that are not compared
 
 
 def command(

@@ -145,19 +145,16 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
 
 
 def _is_running(folder: str) -> bool:
-    """Return whether a process on this machine has locked the run.
-
-    In an object store, a run has no lock, so assume that another machine works on the run.
-    """
+    """Return whether a process on this machine has locked the run."""
     if storage.is_remote(folder):
-        return True
+        return True  # no lock exists, and any machine may be working on the run
     try:
         with Path(folder, ".lock").open() as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:  # there is no lock file
-        return False
+        pass
     return False
 
 
