@@ -5,13 +5,7 @@ from collections.abc import Mapping
 from rich.table import Table
 
 from paraloom.pipeline.commands.console import console, number_table
-from paraloom.pipeline.pages.describe import (
-    cleaned,
-    evaluation_table,
-    near_copies,
-    selection_lines,
-    verdict,
-)
+from paraloom.pipeline.pages import describe
 from paraloom.pipeline.run.folder import report_path, restrict
 from paraloom.pipeline.run.records import (
     AutoSelectRecord,
@@ -37,13 +31,13 @@ def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
     rejected = {n: s.rejected for n, s in record.pair_records.items() if s.round is None}
     if any(rejected.values()):
         out.print(rejected_table(rejected))
-    if found := cleaned(record):
+    if found := describe.cleaned(record):
         out.print(f"Cleaned pairs: {found}")
     if "loop" in record.stages:
-        out.print(f"{verdict(record)}.")
+        out.print(f"{describe.verdict(record)}.")
     record = record.best
     if result := record.find(AutoSelectRecord):
-        out.print(*selection_lines(result), sep="\n")
+        out.print(*describe.selection_lines(result), sep="\n")
     if record.bleu is not None:
         out.print(f"BLEU on held-out pairs: {record.bleu:.1f}")
     if evaluated := record.find(EvaluateRecord):
@@ -51,7 +45,7 @@ def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
     corpus = record.find(PairsRecord, "select")
     if corpus and corpus.earlier is not None and "select" in ran:
         out.print(f"{corpus.still:,} of {corpus.earlier:,} earlier pairs are still in the corpus.")
-    if advice := near_copies(corpus, record.config.select):
+    if advice := describe.near_copies(corpus, record.config.select):
         out.print(f"{advice}.")
     out.print(f"Results: {folder}; report: {report_path(folder)}", soft_wrap=True)
 
@@ -78,7 +72,7 @@ def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
 
 
 def _evaluation(evaluated: EvaluateRecord) -> Table:
-    found = evaluation_table([("", evaluated)])
+    found = describe.evaluation_table([("", evaluated)])
     name = ", ".join(found.models) + (f", round {evaluated.round}" if evaluated.round else "")
     title = f"{name}: correlation with human scores × 100"
     table = number_table(title, "test", numbers=found.columns[1:])

@@ -5,15 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from paraloom.pipeline.judging.cuts import (
-    ENOUGH,
-    AgreementRecord,
-    Cut,
-    Interval,
-    ScoreAgreement,
-    pearson_interval,
-    wilson,
-)
+from paraloom.pipeline.judging import cuts
 from paraloom.pipeline.judging.judgments import Judgment
 
 
@@ -23,7 +15,7 @@ def precision_line(name: str, good: int, judged: int) -> str:
     >>> precision_line("", 10, 10)
     'Precision of the corpus: 10 of 10, 95% interval 0.72 to 1.00'
     """
-    low, high = wilson(good, judged)
+    low, high = cuts.wilson(good, judged)
     share = f"{good:,} of {judged:,}, 95% interval {low:.2f} to {high:.2f}"
     return f"Precision of the corpus{f' {name}' if name else ''}: {share}"
 
@@ -36,7 +28,7 @@ def good_of(good: int, judged: int) -> str:
     """
     if not judged:
         return ""
-    return f"{good:,} of {judged:,} ({interval_in_words(wilson(good, judged))})"
+    return f"{good:,} of {judged:,} ({interval_in_words(cuts.wilson(good, judged))})"
 
 
 def labelled_in_words(pearson: float, pairs: int) -> str:
@@ -45,8 +37,8 @@ def labelled_in_words(pearson: float, pairs: int) -> str:
     >>> labelled_in_words(70, 280), labelled_in_words(70, 12)
     ('280 labelled pairs, 95% interval 63.5 to 75.5', '12 labelled pairs, too few for an interval')
     """
-    sure = ", too few for an interval" if pairs < ENOUGH else ""
-    if interval := pearson_interval(pearson, pairs):
+    sure = ", too few for an interval" if pairs < cuts.ENOUGH else ""
+    if interval := cuts.pearson_interval(pearson, pairs):
         sure = f", 95% interval {interval[0]:.1f} to {interval[1]:.1f}"
     return f"{pairs:,} labelled pairs{sure}"
 
@@ -74,7 +66,7 @@ def neighbouring(deciles: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip(starts, ends, strict=True))
 
 
-def interval_in_words(interval: Interval | None) -> str:
+def interval_in_words(interval: cuts.Interval | None) -> str:
     """Format the two ends of an interval.
 
     >>> interval_in_words((0.125, 0.5)), interval_in_words((-0.3, -0.1))
@@ -91,16 +83,16 @@ def number_in_words(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.2f}".replace("-", "−")
 
 
-def select_lines(cut: Cut, where: Sequence[str] = ()) -> str:
+def select_lines(cut: cuts.Cut, where: Sequence[str] = ()) -> str:
     """Return the section `select` of a configuration that makes a cut under conditions."""
     conditions = f"\n  where: [{', '.join(where)}]" if where else ""
     comment, deciles = f"# precision {cut.wanted:g}", list(cut.deciles)
     return f"select:  {comment}\n  by: {cut.score}\n  deciles: {deciles}{conditions}"
 
 
-def cut_lines(cut: Cut, rows: int) -> list[str]:
+def cut_lines(cut: cuts.Cut, rows: int) -> list[str]:
     """Describe the deciles, the pairs and the precision of a cut in sentences."""
-    none = f"no cut with at least {ENOUGH} judged pairs is sure to reach it; the best is "
+    none = f"no cut with at least {cuts.ENOUGH} judged pairs is sure to reach it; the best is "
     nearest = "" if cut.reached else none
     return [
         f"Precision {cut.wanted:g}: {nearest}{deciles_in_words(cut.deciles)} of {cut.score}; "
@@ -110,7 +102,7 @@ def cut_lines(cut: Cut, rows: int) -> list[str]:
     ]
 
 
-def counts_line(found: AgreementRecord) -> str:
+def counts_line(found: cuts.AgreementRecord) -> str:
     """Describe the numbers of pairs that are judged, are good, or do not count."""
     judged = f"{found.pairs:,} judged pairs of {found.references:,} references"
     if found.where:
@@ -129,7 +121,7 @@ def counts_line(found: AgreementRecord) -> str:
     return "; ".join([judged, good, *([f"pairs not counted: {', '.join(some)}"] if some else [])])
 
 
-def by_agreement(scores: Mapping[str, ScoreAgreement]) -> dict[str, ScoreAgreement]:
+def by_agreement(scores: Mapping[str, cuts.ScoreAgreement]) -> dict[str, cuts.ScoreAgreement]:
     """Sort scores by their agreement with the labels, the strongest first."""
     signs = {name: 1 if of.higher_is_better else -1 for name, of in scores.items()}
     names = sorted(scores, key=lambda n: signs[n] * (scores[n].spearman or 0.0), reverse=True)
