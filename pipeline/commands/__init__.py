@@ -1,1 +1,1 @@
-"""One module per command: its arguments and its work."""
+"""The commands of `paraloom`, in one module each."""

@@ -1,4 +1,4 @@
-"""The boundary of a command: every error becomes one line."""
+"""Conversion of any error of a command into one line."""
 
 import os
 import time
@@ -11,20 +11,21 @@ from paraloom.models.errors import UserError, missing_extra
 from paraloom.models.files import user_cache
 
 _MEMORY = ("MemoryError", "out of memory", "llocate memory", "bad_alloc")
-"""Messages of libraries that run out of memory; torch has no class for it on a CPU."""
+"""Parts of the messages of out-of-memory errors. torch has no class for such errors on a CPU."""
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C caused an error: while a C module is imported, Ctrl-C raises another error."""
+    """Return whether Ctrl-C caused an error, which some C modules convert to other errors."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def in_a_line(error: BaseException) -> str:
-    """An error as one line: the file that was read (from the error's notes), cause and remedy.
+    """Return an error as one line: the file that was read, the cause and the remedy.
 
-    The traceback of an unexpected error goes to a log file, which the line names.
+    The file comes from the notes of the error. The traceback of an unexpected error is written to
+    a log file, and the line names this log file.
     """
     if isinstance(error, typer.TyperException):
         return _usage(error)
@@ -46,7 +47,7 @@ def in_a_line(error: BaseException) -> str:
 
 
 def _usage(error: typer.TyperException) -> str:
-    """The message of a usage error, after the name of the command."""
+    """Return the message of a usage error, with the name of the command."""
     message = " ".join(error.format_message().split()).rstrip(".?").replace(". Did", ": did")
     path = getattr(getattr(error, "ctx", None), "command_path", "paraloom")
     command = path.removeprefix("paraloom").strip()

@@ -1,4 +1,4 @@
-"""The console for tables and text."""
+"""The console that prints the results of commands."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ from paraloom.models.printing import visible
 
 
 class _Visible(Console):
-    """A console that makes the control characters of texts visible."""
+    """A console that prints control characters as visible escapes."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -20,8 +20,8 @@ class _Visible(Console):
 
 
 def console(width: int = 120) -> Console:
-    """A console without markup, since paths and sentences may contain brackets; `width`, in
-    characters, is used if standard output is no terminal."""
+    """Return a console. `width` is in characters, for standard output that is not a terminal."""
+    # No markup, because paths and sentences may contain brackets.
     terminal = _Visible(markup=False, emoji=False)
     return terminal if terminal.is_terminal else _Visible(width=width, markup=False, emoji=False)
 
@@ -33,7 +33,7 @@ def number_table(
     after: Sequence[str] = (),
     rows: Iterable[Iterable[RenderableType]] = (),
 ) -> Table:
-    """A table: text `columns`, right-aligned `numbers`, further text columns `after`."""
+    """Return a table with text `columns`, right-aligned `numbers`, and the text columns `after`."""
     table = Table(*columns, title=title)
     for name in numbers:
         table.add_column(name, justify="right", overflow="fold")

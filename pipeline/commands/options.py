@@ -17,12 +17,12 @@ from paraloom.models.printing import show
 
 
 def option(metavar: str, help: str, *names: str, **more: Any) -> Any:
-    """An option with a value; other options are `typer.Option`."""
+    """Declare an option that takes a value."""
     return typer.Option(*names, metavar=metavar, help=help, **more)
 
 
 def argument(metavar: str, help: str, **more: Any) -> Any:
-    """An argument."""
+    """Declare an argument."""
     return typer.Argument(metavar=metavar, help=help, **more)
 
 
@@ -32,7 +32,7 @@ _stdout: ContextVar[IO[str]] = ContextVar("stdout")
 def _writable(context: typer.Context, file: str | None) -> str | None:
     if file == "-":
         _stdout.set(sys.stdout)
-        context.with_resource(redirect_stdout(io.StringIO()))  # print nothing but the results
+        context.with_resource(redirect_stdout(io.StringIO()))  # discard all output but the JSON
     elif file:
         check_writable(Path(file))
     return file
@@ -46,29 +46,27 @@ def _connected(context: typer.Context, run: str) -> str:
 
 
 RunFolder = Annotated[
-    str,
-    argument("RUN", "Run folder, local or on an object store.", callback=_connected),
+    str, argument("RUN", "Run folder, local or in an object store.", callback=_connected)
 ]
 Named = Annotated[
-    str,
-    option("NAME", "Use this named selection instead of the run's corpus.", "--selection"),
+    str, option("NAME", "Use this named selection instead of the run's corpus.", "--selection")
 ]
 ConfigFile = Annotated[
-    str, option("FILE", "Configuration (YAML), or `sample`: the built-in one.", "--config")
+    str, option("FILE", "Configuration in YAML, or `sample` for the built-in sample.", "--config")
 ]
 Changes = Annotated[
     list[str] | None,
-    option(
-        "KEY.SUB=VALUE",
-        "Change one key of the configuration, or append to a list (+=); repeatable.",
-        "--set",
-    ),
+    option("KEY.SUB=VALUE", "Set a key, or append to a list with +=. Repeatable.", "--set"),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Run the stages again even if they are up to date.")
 ]
 OnInterrupt = Annotated[
     Literal["leave", "cancel"] | None,
     option(
         "leave|cancel",
-        "At Ctrl-C, leave or cancel a job on Dataflow or Flink; by default, a terminal asks.",
+        "On Ctrl-C, leave a Dataflow or Flink job running, or cancel it. By default, ask in a "
+        "terminal.",
     ),
 ]
 Model = Annotated[str, option("DIR", "Folder of the encoder.", "--model")]
@@ -76,8 +74,7 @@ OpenModels = Annotated[
     list[str],
     option(
         "DIR",
-        "An encoder, or a model of sentence-transformers: a folder or a name on the Hub; "
-        "repeatable.",
+        "An encoder or a sentence-transformers model: a folder or a name on the Hub. Repeatable.",
         "--model",
     ),
 ]
@@ -86,7 +83,7 @@ JsonFile = Annotated[
     str | None,
     option(
         "FILE",
-        "Also write the results to a file, as JSON; with -, only print this JSON.",
+        "Also write the results to a JSON file. With -, print the JSON and nothing else.",
         "--json",
         callback=_writable,
     ),
@@ -94,15 +91,15 @@ JsonFile = Annotated[
 
 
 def beam_options(context: typer.Context, on_interrupt: str | None = None) -> Sequence[str]:
-    """Beam's options: the user's, after `--`, and what to do on Ctrl-C."""
+    """Return the options after `--`, followed by `--on_interrupt` if it is set."""
     given: list[str] = context.obj
     return [*given, f"--on_interrupt={on_interrupt}"] if on_interrupt else given
 
 
 def write_json(file: str | None, results: Any) -> None:
-    """Write results to the file of `--json`, if it is given; NaN and infinities become null."""
+    """Write results to the file of `--json`, if any. NaN and infinite values become null."""
     values = json.loads(to_json(results, inf_nan_mode="null", bytes_mode="base64", fallback=str))
-    if file == "-":  # ASCII fits any encoding, and has no escape sequences for terminals
+    if file == "-":  # ASCII output works with any encoding and contains no escape sequences
         text = json.dumps(values, indent=1).replace("\x7f", "\\u007f")
         show(text, _stdout.get())
     elif file:

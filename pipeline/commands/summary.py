@@ -1,17 +1,11 @@
-"""The tables that a run prints at its end."""
+"""The summary that a run prints when it ends."""
 
 from collections.abc import Mapping
 
 from rich.table import Table
 
 from paraloom.pipeline.commands.console import console, number_table
-from paraloom.pipeline.pages.describe import (
-    cleaned,
-    evaluation_table,
-    near_copies,
-    selection_lines,
-    verdict,
-)
+from paraloom.pipeline.pages import describe
 from paraloom.pipeline.run.folder import report_path, restrict
 from paraloom.pipeline.run.records import (
     AutoSelectRecord,
@@ -23,7 +17,10 @@ from paraloom.pipeline.run.records import (
 
 
 def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
-    """Print each stage's rows, the reasons for rejection, the results and their folder."""
+    """Print the rows of each stage, the reasons for rejection, and the results.
+
+    `whole` is the record of the run, and `ran` contains the stages that this command has run.
+    """
     record = restrict(whole, whole.wanted)
     out = console(max(120, 24 * (2 + len(record.config.score.names))))
     table = _stages(record.stages, ran)
@@ -34,13 +31,13 @@ def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
     rejected = {n: s.rejected for n, s in record.pair_records.items() if s.round is None}
     if any(rejected.values()):
         out.print(rejected_table(rejected))
-    if found := cleaned(record):
+    if found := describe.cleaned(record):
         out.print(f"Cleaned pairs: {found}")
     if "loop" in record.stages:
-        out.print(f"{verdict(record)}.")
+        out.print(f"{describe.verdict(record)}.")
     record = record.best
     if result := record.find(AutoSelectRecord):
-        out.print(*selection_lines(result), sep="\n")
+        out.print(*describe.selection_lines(result), sep="\n")
     if record.bleu is not None:
         out.print(f"BLEU on held-out pairs: {record.bleu:.1f}")
     if evaluated := record.find(EvaluateRecord):
@@ -48,10 +45,9 @@ def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
     corpus = record.find(PairsRecord, "select")
     if corpus and corpus.earlier is not None and "select" in ran:
         out.print(f"{corpus.still:,} of {corpus.earlier:,} earlier pairs are still in the corpus.")
-    if advice := near_copies(corpus, record.config.select):
+    if advice := describe.near_copies(corpus, record.config.select):
         out.print(f"{advice}.")
-    where = f"Results: {folder}; report: {report_path(folder)}"
-    out.print(where, soft_wrap=True)
+    out.print(f"Results: {folder}; report: {report_path(folder)}", soft_wrap=True)
 
 
 def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
@@ -59,7 +55,7 @@ def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
     table = number_table("Stages", "stage", numbers=numbers, after=["this time"])
     for name, stage in stages.items():
         rows, rate = ["", "", ""], ""
-        if isinstance(stage, PairsRecord) and stage.round is None:  # a copied corpus has no rate
+        if isinstance(stage, PairsRecord) and stage.round is None:  # else a copy
             rows = [f"{n:,}" for n in (stage.rows_in, stage.rows_out, stage.rows_rejected)]
             rate = f"{stage.rows_in / max(stage.seconds, 1e-9):,.0f}"
         memory = f"{stage.peak_memory / 2**20:,.0f}" if stage.peak_memory else ""
@@ -69,14 +65,14 @@ def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
 
 
 def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
-    """Rejected and unselected rows, by stage and reason."""
+    """Return a table with the number of rejected and unselected rows by stage and reason."""
     rows = ((name, why, f"{n:,}") for name, of in stages.items() for why, n in of.items())
     title = "Rejected and unselected rows"
     return number_table(title, "stage", "reason", numbers=["rows"], rows=rows)
 
 
 def _evaluation(evaluated: EvaluateRecord) -> Table:
-    found = evaluation_table([("", evaluated)])
+    found = describe.evaluation_table([("", evaluated)])
     name = ", ".join(found.models) + (f", round {evaluated.round}" if evaluated.round else "")
     title = f"{name}: correlation with human scores × 100"
     table = number_table(title, "test", numbers=found.columns[1:])

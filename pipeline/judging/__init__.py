@@ -1,1 +1,1 @@
-"""People's judgments of a run's pairs: their files, the sample to judge, the page, agreement."""
+"""Judgments of pairs by people, and the agreement between judgments and scores."""

@@ -1,4 +1,4 @@
-"""Judged pairs with their scores; the agreement of scores with judges, the precision of corpora."""
+"""Agreement between scores and people's labels, and the precision of corpora."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,15 +36,13 @@ _MEETS = "meets"
 
 @dataclass(kw_only=True)
 class JudgedPairs:
-    """n judged pairs with their scores, without pairs of equal sides."""
+    """The labels and scores of n judged pairs with different sides."""
 
     labels: npt.NDArray[np.float64]  # [n], 0 to 100
-    references: npt.NDArray[Any]  # [n]: pairs with the same reference have the same value
-    scores: dict[str, npt.NDArray[np.float64]]  # [n] each
-    deciles: dict[str, npt.NDArray[np.int64]]  # [n] each, among all pairs of the run or file
-    rows: dict[str, list[int]]
-    """Number of pairs of the run or file in each decile of each score, without pairs of equal
-    sides, which selection leaves out: a whole decile may consist of them."""
+    references: npt.NDArray[Any]  # [n], the texts
+    scores: dict[str, npt.NDArray[np.float64]]  # [n] for each score
+    deciles: dict[str, npt.NDArray[np.int64]]  # [n] for each score
+    rows: dict[str, list[int]]  # by score: number of pairs with different sides in each decile
     higher_is_better: dict[str, bool]
     counts: dict[str, Any] = field(default_factory=dict)  # further fields of `AgreementRecord`
 
@@ -57,11 +55,10 @@ def join(
     own: Mapping[str, ScorerRecord],
     where: Sequence[Predicate] = (),
 ) -> JudgedPairs:
-    """The judged pairs of a run; the label of a pair is the mean over its judges.
+    """Join judgments with the scores of their pairs in `shards` of the stage `bucket`.
 
-    A judgment counts if the run has a pair with the texts that were judged, and the pair meets
-    the conditions. `shards` are the part files of `bucket`; `own` has the run's scorers that are
-    not Paraloom's.
+    The label of a pair is the mean over its judges. A judgment counts if the run contains a pair
+    with the judged texts that meets the conditions. `own` contains the run's third-party scorers.
     """
     labels = by_pair(judgments)
     found, rows = judged_rows(labels, shards, scores, where)
@@ -90,7 +87,7 @@ def join(
 
 
 def by_pair(judgments: Iterable[Judgment]) -> dict[PairTexts, list[float]]:
-    """The labels that judges gave to each pair."""
+    """Group the labels of judgments by the texts of their pairs."""
     labels: dict[PairTexts, list[float]] = {}
     for judgment in judgments:
         labels.setdefault(judgment.pair, []).append(judgment.score)
@@ -104,9 +101,14 @@ def judged_rows(
     where: Sequence[Predicate] = (),
     more: Sequence[str] = (),
 ) -> tuple[dict[PairTexts, dict[str, Any]], dict[str, list[int]]]:
-    """Return each judged pair's first row in the run, with a value `meets` (whether it meets the
-    conditions), and the number of rows that meet them and have different sides, by score and
-    decile."""
+    """Find the rows of judged pairs.
+
+    Returns:
+        - for each judged pair, its first row in the run. The value `meets` of a row is whether the
+          row meets the conditions.
+        - for each score, the number of rows in each decile that meet the conditions and have
+          different sides.
+    """
     references = pa.array(sorted({reference for reference, _ in wanted}), pa.string())
     columns = [*schema.ROW, "reference", "translation", *more]
     columns += [*scores, *map(schema.decile, scores)]
@@ -137,10 +139,10 @@ def score_labels(
     resources: Mapping[str, Any] | None = None,
     where: Sequence[str] = (),
 ) -> JudgedPairs:
-    """Score the pairs of a labelled file or folder, as `read_labelled` reads them.
+    """Score the labelled pairs of a file or folder (see `read_labelled`).
 
-    The default of `names` is all scorers that need only the two texts, or one of the `resources`.
-    Deciles are computed over the pairs with different sides. Labels are scaled to 0 to 100.
+    Without `names`, use all scorers in `default_names`. Deciles are computed over the pairs with
+    different sides. Labels are scaled to the range from 0 to 100.
     """
     if not Path(path).exists():
         raise UserError(f"--labels {path}: does not exist")
@@ -177,7 +179,7 @@ def score_labels(
 
 
 def default_names(resources: Iterable[str] = ()) -> list[str]:
-    """Paraloom's scorers that need only the two texts, or one of the resources."""
+    """Return the built-in scorers that need only the two texts or one of the resources."""
     return [
         name
         for name, scorer in SCORERS.items()
@@ -188,7 +190,7 @@ def default_names(resources: Iterable[str] = ()) -> list[str]:
 def conditions(
     texts: Sequence[str], scores: Sequence[str], kept: Sequence[str] = ()
 ) -> list[Predicate]:
-    """The conditions of `--where` on pairs with these scores and `kept` columns."""
+    """Parse the conditions of `--where` on pairs with these scores and `kept` columns."""
     try:
         found = [Predicate.parse(text) for text in texts]
         for predicate in found:
@@ -199,8 +201,10 @@ def conditions(
 
 
 def measure(pairs: JudgedPairs, *, good: float, precisions: Sequence[float]) -> AgreementRecord:
-    """Correlations, shares of good pairs (with a label of at least `good`), and a cut for each
-    wanted precision."""
+    """Compute correlations, shares of good pairs, and a cut for each wanted precision.
+
+    A pair is good if its label is at least `good`.
+    """
     is_good = pairs.labels >= good
     references = len(np.unique(pairs.references))
     correlations = spearman(pairs.scores, pairs.labels, references)
@@ -228,16 +232,16 @@ def measure(pairs: JudgedPairs, *, good: float, precisions: Sequence[float]) -> 
     )
 
 
-@lru_cache(maxsize=64)  # the report, and each corpus's card, need the labels of every corpus
+@lru_cache(maxsize=64)  # the report and each card read the labels of every corpus
 def _corpus_labels(judgments: Sequence[Judgment], shards: Sequence[Shard]) -> npt.NDArray[Any]:
     return join(judgments, shards, [], own={}).labels
 
 
 def corpus_precisions(folder: str, record: RunRecord, good: float | None = None) -> dict[str, str]:
-    """A line on the precision of each finished corpus with judged pairs, by its place below the run
-    in `folder`; the place of the run's own corpus is "".
+    """Return a line on the precision of each finished corpus that has judged pairs.
 
-    A pair is good if its label is at least `good`, by default `select.good`.
+    The key of a named selection's corpus is `selections/NAME`, and the key of the run's own corpus
+    is "". A pair is good if its label is at least `good`, by default `select.good`.
     """
     judgments, found = read_judgments(folder), {}
     selections = [f"selections/{name}" for name in record.config.select.selections]
@@ -252,6 +256,6 @@ def corpus_precisions(folder: str, record: RunRecord, good: float | None = None)
 
 
 def judge_lines(folder: str, record: RunRecord) -> list[str]:
-    """Lines on the judges of the run in `folder`, and on the precision of its corpora."""
+    """Describe the judges of a run and the precision of its corpora, in one line each."""
     lines = describe_judges(read_judgments(folder))
     return [*lines, *corpus_precisions(folder, record).values()]

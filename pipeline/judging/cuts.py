@@ -1,4 +1,4 @@
-"""The agreement of scores with people, its records, and the cut that reaches a wanted precision."""
+"""Records of the agreement between scores and labels, and the search for cuts by precision."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -13,9 +13,8 @@ from paraloom.pipeline.run.records import Lenient, StageRecord
 
 DECILES = 10
 ENOUGH = 20
-"""The fewest references for an interval of a correlation, and the fewest judged pairs for a
-recommended cut or a median; judging.md says why."""
-_Z = 1.959963984540054  # normal quantile for a two-sided 95% interval
+"""The least number of judged references or pairs for an interval, a cut or a median."""
+_Z = 1.959963984540054  # quantile of the normal distribution for a two-sided 95% interval
 
 Interval = tuple[float, float]
 
@@ -28,61 +27,61 @@ class Cut:
     deciles: tuple[int, ...]
     wanted: float  # wanted precision
     reached: bool
-    """Whether enough pairs are judged, and the Wilson interval begins at `wanted` or above."""
+    """Whether at least ENOUGH pairs are judged and the Wilson interval is not below `wanted`."""
     rows: int  # number of rows in the deciles
-    judged: int
-    good: int  # judged pairs that are good
+    judged: int  # number of judged pairs
+    good: int  # number of judged pairs that are good
     precision: float  # share of good pairs among the judged pairs
-    wilson: Interval
+    wilson: Interval  # 95%
 
 
 class ScoreAgreement(Lenient):
-    """The agreement of one score with the labels."""
+    """The agreement of one score with the labels. Lists have one number for each decile."""
 
-    spearman: float | None  # None if a side is constant
+    spearman: float | None  # None if the scores or the labels are constant
     interval: Interval | None  # 95%
-    good: list[int]  # good pairs in each decile, 0 the lowest
-    judged: list[int]
-    rows: list[int]  # pairs of the run or of the file in each decile, without equal sides
+    good: list[int]  # number of good pairs
+    judged: list[int]  # number of judged pairs
+    rows: list[int]  # number of pairs of the run or file with different sides
     higher_is_better: bool = True
 
 
 class AgreementRecord(Lenient):
     """The agreement of scores with the labels of judged pairs."""
 
-    pairs: int  # judged pairs that are counted
-    references: int
-    rows: int  # all pairs of the run or of the file, without equal sides
-    good: float  # least label of a good pair, out of 100
+    pairs: int  # number of judged pairs that count
+    references: int  # number of their distinct references
+    rows: int  # number of pairs of the run or file with different sides
+    good: float  # least label of a good pair, from 0 to 100
     good_pairs: int
-    copies: int = 0  # judged pairs of equal sides, not counted
+    copies: int = 0  # number of judged pairs with equal sides, which do not count
     judges: int = 0
-    alpha: float | None = None  # Krippendorff's, between the judges
+    alpha: float | None = None  # Krippendorff's alpha between the judges
     judgments: int = 0
-    gone: int = 0  # judgments of pairs that the run lacks, or whose texts have changed
-    where: list[str] = Field(default=[])  # conditions on the pairs that are counted
-    outside: int = 0  # judged pairs that do not meet these conditions
+    gone: int = 0  # number of judgments whose texts the run does not contain
+    where: list[str] = Field(default=[])  # conditions on the pairs that count
+    outside: int = 0  # number of judged pairs that do not meet the conditions
     scores: dict[str, ScoreAgreement]
     cuts: list[Cut]  # one for each wanted precision; empty if no cut can be measured
 
 
 class JudgedRecord(StageRecord, stage="judged"):
-    """The scorer and the deciles that `select.by: judged` found."""
+    """The result of `select.by: judged`."""
 
     agreement: AgreementRecord
 
     @property
     def chosen(self) -> Cut:
-        """The cut whose deciles are selected."""
+        """The cut that selects pairs."""
         return self.agreement.cuts[0]
 
 
 def recommend(scores: Mapping[str, ScoreAgreement], wanted: float) -> Cut | None:
-    """The cut that keeps most rows among the cuts that reach `wanted` (see `Cut.reached`).
+    """Return the cut that keeps the most rows among the cuts that reach the `wanted` precision.
 
-    If several cuts keep the same percentage of all rows, the cut with the highest precision is
-    returned. If no cut reaches `wanted`, the cut whose interval begins highest is returned; if no
-    score has a judged pair in its best decile with rows, None.
+    Among cuts that keep the same percentage of all rows, return the cut with the highest precision.
+    If no cut reaches the precision, return the cut whose interval has the highest lower end. If no
+    cut can be measured, return None.
     """
     total = max((sum(of.rows) for of in scores.values()), default=0)
 
@@ -95,8 +94,10 @@ def recommend(scores: Mapping[str, ScoreAgreement], wanted: float) -> Cut | None
 
 
 def _cuts(score: str, of: ScoreAgreement, wanted: float) -> Iterable[Cut]:
-    """The cuts with the best 1, 2, … deciles of a score, up to the first decile that has rows, but
-    no judged pair."""
+    """Yield the cuts with the best 1, 2, … deciles of a score.
+
+    Stop at the first decile that contains rows but no judged pair.
+    """
     order = range(DECILES)[:: -1 if of.higher_is_better else 1]
     for size, last in enumerate(order, 1):
         if of.rows[last] and not of.judged[last]:
@@ -121,10 +122,11 @@ def _cuts(score: str, of: ScoreAgreement, wanted: float) -> Iterable[Cut]:
 def spearman(
     scores: Mapping[str, NDArray[Any]], labels: NDArray[Any], references: int
 ) -> dict[str, tuple[float | None, Interval | None]]:
-    """The correlation of each score [n] with the labels [n], and its 95% interval (Bonett & Wright
-    2000); None where undefined (constant values, fewer references than ENOUGH).
+    """Compute Spearman's correlation of each score [n] with the labels [n], and its 95% interval.
 
-    Pairs of one reference resemble each other, so the interval counts references, not pairs.
+    The interval follows Bonett & Wright (2000). Its sample size is the number of references,
+    because pairs of one reference are not independent. The correlation of constant values is None.
+    With fewer references than ENOUGH, the interval is None.
     """
     if len(labels) < 2:
         return dict.fromkeys(scores, (None, None))
@@ -144,7 +146,7 @@ def spearman(
 
 
 def pearson_interval(pearson: float, pairs: int) -> Interval | None:
-    """The 95% interval of a correlation × 100 by Fisher's transformation; None for few pairs."""
+    """Return the 95% interval of a correlation × 100 (Fisher's transformation), if it exists."""
     if pairs < ENOUGH or abs(pearson) >= 100:
         return None
     middle, half = np.arctanh(pearson / 100), _Z / np.sqrt(pairs - 3)
@@ -152,7 +154,7 @@ def pearson_interval(pearson: float, pairs: int) -> Interval | None:
 
 
 def wilson(good: float, judged: int) -> Interval:
-    """Wilson's 95% interval (Wilson 1927) of the share of good pairs."""
+    """Return Wilson's 95% interval (Wilson 1927) of the share of good pairs."""
     share, spread = good / judged, _Z**2 / judged
     middle = share + spread / 2
     half = _Z * math.sqrt(share * (1 - share) / judged + spread / (4 * judged))

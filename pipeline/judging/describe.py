@@ -1,58 +1,50 @@
-"""Agreement between judges, and between scores and judges, in words."""
+"""Descriptions of judgments and of their agreement with scores, as text."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from paraloom.pipeline.judging.cuts import (
-    ENOUGH,
-    AgreementRecord,
-    Cut,
-    Interval,
-    ScoreAgreement,
-    pearson_interval,
-    wilson,
-)
+from paraloom.pipeline.judging import cuts
 from paraloom.pipeline.judging.judgments import Judgment
 
 
 def precision_line(name: str, good: int, judged: int) -> str:
-    """The precision of the corpus of a run or of a named selection, with Wilson's interval.
+    """Describe the precision of the run's corpus, or of the corpus of the named selection `name`.
 
     >>> precision_line("", 10, 10)
     'Precision of the corpus: 10 of 10, 95% interval 0.72 to 1.00'
     """
-    low, high = wilson(good, judged)
+    low, high = cuts.wilson(good, judged)
     share = f"{good:,} of {judged:,}, 95% interval {low:.2f} to {high:.2f}"
     return f"Precision of the corpus{f' {name}' if name else ''}: {share}"
 
 
 def good_of(good: int, judged: int) -> str:
-    """The numbers of good and of judged pairs, and the interval of the share; "" if none is judged.
+    """Describe the share of good pairs and its interval, or return "" without judged pairs.
 
     >>> good_of(10, 10)
     '10 of 10 (0.72–1.00)'
     """
     if not judged:
         return ""
-    return f"{good:,} of {judged:,} ({interval_in_words(wilson(good, judged))})"
+    return f"{good:,} of {judged:,} ({interval_in_words(cuts.wilson(good, judged))})"
 
 
 def labelled_in_words(pearson: float, pairs: int) -> str:
-    """The number of labelled pairs, and the interval of a correlation × 100 measured on them.
+    """Describe the number of labelled pairs, and the interval of their correlation × 100.
 
     >>> labelled_in_words(70, 280), labelled_in_words(70, 12)
     ('280 labelled pairs, 95% interval 63.5 to 75.5', '12 labelled pairs, too few for an interval')
     """
-    sure = ", too few for an interval" if pairs < ENOUGH else ""
-    if interval := pearson_interval(pearson, pairs):
+    sure = ", too few for an interval" if pairs < cuts.ENOUGH else ""
+    if interval := cuts.pearson_interval(pearson, pairs):
         sure = f", 95% interval {interval[0]:.1f} to {interval[1]:.1f}"
     return f"{pairs:,} labelled pairs{sure}"
 
 
 def deciles_in_words(deciles: Sequence[int]) -> str:
-    """Deciles as ranges.
+    """Describe deciles as ranges.
 
     >>> deciles_in_words([4, 1, 2]), deciles_in_words([0])
     ('deciles 1–2 and 4', 'decile 0')
@@ -63,7 +55,7 @@ def deciles_in_words(deciles: Sequence[int]) -> str:
 
 
 def neighbouring(deciles: Sequence[int]) -> list[tuple[int, int]]:
-    """The first and the last decile of each range without gaps.
+    """Return the first and the last decile of each range without gaps.
 
     >>> neighbouring([4, 1, 2])
     [(1, 2), (4, 4)]
@@ -74,8 +66,8 @@ def neighbouring(deciles: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip(starts, ends, strict=True))
 
 
-def interval_in_words(interval: Interval | None) -> str:
-    """The ends of an interval.
+def interval_in_words(interval: cuts.Interval | None) -> str:
+    """Format the two ends of an interval.
 
     >>> interval_in_words((0.125, 0.5)), interval_in_words((-0.3, -0.1))
     ('0.12–0.50', '−0.30 to −0.10')
@@ -87,20 +79,20 @@ def interval_in_words(interval: Interval | None) -> str:
 
 
 def number_in_words(value: float | None) -> str:
-    """A number with two decimal places, or `undefined`."""
+    """Format a number with two decimal places, and None as `undefined`."""
     return "undefined" if value is None else f"{value:.2f}".replace("-", "−")
 
 
-def select_lines(cut: Cut, where: Sequence[str] = ()) -> str:
-    """The section `select` of a configuration that makes this cut under conditions."""
+def select_lines(cut: cuts.Cut, where: Sequence[str] = ()) -> str:
+    """Return the section `select` of a configuration that makes a cut under conditions."""
     conditions = f"\n  where: [{', '.join(where)}]" if where else ""
     comment, deciles = f"# precision {cut.wanted:g}", list(cut.deciles)
     return f"select:  {comment}\n  by: {cut.score}\n  deciles: {deciles}{conditions}"
 
 
-def cut_lines(cut: Cut, rows: int) -> list[str]:
-    """The deciles, pairs and precision of a cut, in sentences."""
-    none = f"no cut with at least {ENOUGH} judged pairs is sure to reach it; the best is "
+def cut_lines(cut: cuts.Cut, rows: int) -> list[str]:
+    """Describe the deciles, the pairs and the precision of a cut in sentences."""
+    none = f"no cut with at least {cuts.ENOUGH} judged pairs is sure to reach it; the best is "
     nearest = "" if cut.reached else none
     return [
         f"Precision {cut.wanted:g}: {nearest}{deciles_in_words(cut.deciles)} of {cut.score}; "
@@ -110,8 +102,8 @@ def cut_lines(cut: Cut, rows: int) -> list[str]:
     ]
 
 
-def counts_line(found: AgreementRecord) -> str:
-    """The numbers of judged, good and uncounted pairs."""
+def counts_line(found: cuts.AgreementRecord) -> str:
+    """Describe the numbers of pairs that are judged, are good, or do not count."""
     judged = f"{found.pairs:,} judged pairs of {found.references:,} references"
     if found.where:
         judged += f" with {' and '.join(found.where)}"
@@ -129,15 +121,15 @@ def counts_line(found: AgreementRecord) -> str:
     return "; ".join([judged, good, *([f"pairs not counted: {', '.join(some)}"] if some else [])])
 
 
-def by_agreement(scores: Mapping[str, ScoreAgreement]) -> dict[str, ScoreAgreement]:
-    """The scores by their agreement, the strongest first."""
+def by_agreement(scores: Mapping[str, cuts.ScoreAgreement]) -> dict[str, cuts.ScoreAgreement]:
+    """Sort scores by their agreement with the labels, the strongest first."""
     signs = {name: 1 if of.higher_is_better else -1 for name, of in scores.items()}
     names = sorted(scores, key=lambda n: signs[n] * (scores[n].spearman or 0.0), reverse=True)
     return {name: scores[name] for name in names}
 
 
 def describe_judges(judgments: Sequence[Judgment]) -> list[str]:
-    """Lines to print: the number of judgments of each judge, and the judges' agreement."""
+    """Describe the number of judgments of each judge, and the agreement between the judges."""
     counts = Counter(judgment.judge for judgment in judgments)
     lines = [f"pairs judged by {judge}: {count:,}" for judge, count in sorted(counts.items())]
     if len(counts) < 2:
@@ -148,10 +140,10 @@ def describe_judges(judgments: Sequence[Judgment]) -> list[str]:
 
 
 def alpha(judgments: Sequence[Judgment]) -> float | None:
-    """Krippendorff's alpha of the scores of pairs with at least two judges.
+    """Return Krippendorff's alpha of the labels of pairs with at least two judges.
 
-    1 is perfect agreement, 0 agreement by chance, None undefined: no pair has two judges, or all
-    values are the same.
+    1 is perfect agreement, and 0 is agreement by chance. Alpha is None if no pair has two judges or
+    all labels are equal.
     """
     pairs = {pair: i for i, pair in enumerate(dict.fromkeys(of.pair for of in judgments))}
     judges = {judge: i for i, judge in enumerate(sorted({of.judge for of in judgments}))}

@@ -1,9 +1,8 @@
 """The judgments of a run, in RUN/judgments/<judge>.jsonl.
 
-A judge's file is a log of actions, one JSON object per line: a judgment, a skipped pair (`score` is
-null), or an undone action. The last action on a pair counts. `append` returns when the line is on
-the disk. A last line without a line feed counts if its JSON is complete; if not, the process died
-while it wrote the line.
+The file of a judge is a log of actions, one JSON object per line. An action is a judgment, a
+skipped pair (`score` is null) or an undone action. The last action on a pair counts. An incomplete
+last line does not count, because the process was killed before it had saved the action.
 """
 
 import os
@@ -35,7 +34,7 @@ Fluency = Annotated[int, Field(ge=0, le=2)]
 
 
 def checked_name(judge: str) -> str:
-    """Check a judge's name, which is the name of a file.
+    """Check that a judge's name can be the name of a file, and return the name.
 
     >>> checked_name("Anna B.")
     'Anna B.'
@@ -52,7 +51,7 @@ JudgeName = Annotated[str, AfterValidator(checked_name)]
 
 
 class PairName(BaseModel):
-    """The name of a pair in a run; `candidate` is None in runs with one translation per source."""
+    """The name of a pair in a run. Without several candidates per source, `candidate` is None."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -70,13 +69,13 @@ class Action(PairName):
 
     reference: str = ""
     translation: str = ""
-    score: Score | None = None  # common meaning; yes/no: 100 or 0; None: the judge skipped the pair
+    score: Score | None = None  # shared meaning, or None if the judge skipped the pair
     fluency: Fluency | None = None  # 0 nonsense, 1 understandable, 2 fluent
-    undone: bool = False  # the pair counts as not shown
+    undone: bool = False  # whether the judge has undone the earlier action on the pair
 
     @property
     def pair(self) -> PairTexts:
-        """The texts of the pair, which name it even if ids change."""
+        """The texts of the pair. They identify the pair even if ids change."""
         return self.reference, self.translation
 
 
@@ -84,14 +83,14 @@ _Actions = dict[tuple[str, int | None, str, str], Action]  # by key and texts
 
 
 class Judgment(Action):
-    """One judge's label for one pair; it counts for a pair with these texts, whatever its id."""
+    """One judge's label for one pair. It applies to any pair with the same texts."""
 
     judge: str
     score: Score
 
 
 def read_judgments(run: str) -> list[Judgment]:
-    """The judgments of all judges, sorted; the last action of a judge on a pair counts."""
+    """Read the judgments of all judges, sorted by judge and id."""
     names = storage.names(storage.join(run, FOLDER))
     found = []
     for judge in sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)):
@@ -105,22 +104,18 @@ def read_judgments(run: str) -> list[Judgment]:
 
 
 def judgments_digest(run: str) -> str:
-    """The digest of `read_judgments`; empty without judgments."""
+    """Return the digest of all judgments, or "" without judgments."""
     found = read_judgments(run)
     return content_key("judgments", *(each.model_dump() for each in found)) if found else ""
 
 
 class JudgeFile:
-    """The file of one judge, to append actions to.
-
-    `actions` has the last action on each judged or skipped pair, in chronological order.
-    """
+    """The file of one judge, opened to append actions."""
 
     def __init__(self, run: str, judge: str) -> None:
-        """Read the file; end its last line, or cut it off if it is incomplete."""
         self._path = Path(run, FOLDER, f"{checked_name(judge)}{_SUFFIX}")
-        self.actions = _last_actions(run, judge)
-        if self._path.exists():
+        self.actions = _last_actions(run, judge)  # in chronological order
+        if self._path.exists():  # remove an incomplete last line
             whole = _whole_lines(data := self._path.read_bytes())
             if len(whole) < len(data):
                 os.truncate(self._path, len(whole))
@@ -129,7 +124,7 @@ class JudgeFile:
                     stream.write(b"\n")
 
     def append(self, actions: Iterable[Action]) -> None:
-        """Write actions and flush them to the disk; if this fails, restore the file."""
+        """Write actions, and return when they are saved on disk. On an error, restore the file."""
         new = list(actions)
         lines = [f"{action.model_dump_json(exclude_defaults=True)}\n" for action in new]
         self._path.parent.mkdir(exist_ok=True)
@@ -147,7 +142,7 @@ class JudgeFile:
 
 
 def judging(run: str) -> AbstractContextManager[None]:
-    """Keep a second `paraloom judge` out of a run; other commands may run."""
+    """Lock a run against a second `paraloom judge`. Other commands ignore the lock."""
     if storage.is_remote(run):
         raise UserError(f"{run}: judgments need a run on this machine; copy the folder first")
     if not Path(run, "run.json").exists():
@@ -174,8 +169,11 @@ def _last_actions(run: str, judge: str) -> _Actions:
 
 
 def _whole_lines(data: bytes) -> bytes:
-    """The content of a judge's file without an incomplete last line: one that begins as JSON and
-    ends too early, perhaps in zeros. Other invalid lines stay, because a person wrote them."""
+    """Return the content of a judge's file without an incomplete last line.
+
+    An incomplete line begins as JSON and ends too early, or in null bytes. Other invalid lines are
+    kept, because a person wrote them.
+    """
     last = data[data.rfind(b"\n") + 1 :]
     text = last.rstrip(b"\0")
     try:
@@ -187,9 +185,9 @@ def _whole_lines(data: bytes) -> bytes:
 
 def _apply(found: _Actions, actions: Iterable[Action]) -> None:
     for action in actions:
-        named = (*action.key, *action.pair)  # ids of judgments made elsewhere may repeat
+        named = (*action.key, *action.pair)  # ids alone may repeat in imported judgments
         if action.undone and named not in found:
             named = next((of for of in reversed(found) if of[:2] == action.key), named)
-        found.pop(named, None)  # so that the action comes last
+        found.pop(named, None)  # move the pair to the end
         if not action.undone:
             found[named] = action

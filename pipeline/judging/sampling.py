@@ -1,9 +1,8 @@
-"""The sample of pairs to judge, in order.
+"""Sampling of the pairs that people judge.
 
-The pairs are spread evenly over the deciles of each score. For any one score, deciles have equal
-numbers of rows, so the share of good pairs in the sample estimates the share in the corpus.
-Pairs with equal sides are left out, since everybody would judge them alike; estimates do not cover
-them, and a decile with many of them has fewer pairs in the sample.
+The pairs are spread evenly over the deciles of each score. All deciles of a score have the same
+number of rows, so the share of good pairs in the sample estimates their share in the run. Pairs
+with equal sides are excluded, because all judges would give them the same label.
 """
 
 from collections import Counter
@@ -30,28 +29,27 @@ _SIDES = ("reference", "translation")
 _TEXTS = ("source", *_SIDES)
 _HASH = "hash"
 _TURN, _DISTANCE = "turn", "distance"
-_NEXT = 10  # number of a decile's pairs among which the next one is chosen
+_NEXT = 10  # the next pair is chosen among the first _NEXT waiting pairs of a decile
 
 Rows = npt.NDArray[np.int64]
 
 
 class Pair(PairName):
-    """A pair as a judge sees it, without scores and deciles."""
+    """A pair as the judge sees it, without scores."""
 
     source: str
     reference: str
     translation: str
 
     def action(self, **values: Any) -> Action:
-        """A judge's action on the pair, as a line of the judge's file."""
+        """Return a judge's action on the pair."""
         return Action(**self.model_dump(exclude={"source"}), **values)
 
 
 class ScoredRun:
-    """The pairs of a run after `bucket`, and the names of their scores."""
+    """The pairs of a run after the stage `bucket`, and the names of their scores."""
 
     def __init__(self, folder: str) -> None:
-        """Read the manifest."""
         self.folder = folder
         record = started(folder)
         check_current(folder, record, RANKED, "bucket")
@@ -63,26 +61,26 @@ class ScoredRun:
         self.scores = list(bucket.deciles)
 
     def shards(self, stage: str = "") -> list[Shard]:
-        """The part files that selection reads, or another stage's, in order."""
+        """Return the shards of a stage, by default of `bucket`, in order."""
         return shards_of(self.folder, stage or self._stage)
 
     def tables(self, columns: Sequence[str], stage: str = "") -> Iterator[pa.Table]:
-        """The rows, one part file at a time: id, candidate if there is one, and `columns`."""
+        """Yield the rows of one shard at a time, with the id, the candidate and `columns`."""
         for shard in self.shards(stage):
             yield read_shard(shard, list(dict.fromkeys([*schema.ROW, *columns])))
 
 
 def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> list[Pair]:
-    """The pairs to judge, in an order that depends on the run's seed alone.
+    """Draw pairs that are spread evenly over the deciles, in an order given by the run's seed.
 
-    Any first part of the sample is spread evenly over the deciles, and a larger sample begins with
-    the smaller one. Memory holds `pairs` rows per decile, however large the corpus. With
-    `generators`, the pairs are spread evenly over the generators, too.
+    A larger sample begins with the smaller sample, and every beginning of a sample is spread
+    evenly. Memory grows with `pairs`, not with the run. With `generators`, the pairs are also
+    spread evenly over the generators.
     """
     spread = [schema.decile(score) for score in run.scores]
     if generators:
         if run.record.config.generators is None:
-            raise UserError(f"--generators: {run.folder} has one generator only")
+            raise UserError(f"--generators: {run.folder} has only one generator")
         spread.append(schema.GENERATOR.name)
     return _pairs(_sample(run.tables([*_TEXTS, *spread]), spread, pairs, run.record.config.seed))
 
@@ -90,8 +88,7 @@ def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> lis
 def sample_selection(
     run: ScoredRun, pairs: int, selection: str = "", *, selected: bool
 ) -> list[Pair]:
-    """Random pairs of a finished corpus, the run's or a named selection's, or pairs that just
-    missed it."""
+    """Draw random pairs of a finished corpus, or pairs that fail one condition of its selection."""
     corpus = finished_corpus(run.folder, started(run.folder), selection)
     view = corpus if selection else run.record.best
     missed = None if selected else resolve_auto(view).criteria()
@@ -101,7 +98,7 @@ def sample_selection(
 def sample_corpus(
     run: ScoredRun, pairs: int, stage: str, missed: Criteria | None = None
 ) -> list[Pair]:
-    """Random pairs of a stage's corpus; with criteria, scored pairs that just `missed` them."""
+    """Draw random pairs of a corpus, or scored pairs that fail one condition of `missed`."""
     columns = [*_TEXTS, *(missed.columns if missed else ())]
     tables = run.tables(columns, "" if missed else stage)
     return _pairs(sample_rows(tables, missed, pairs, run.record.config.seed))
@@ -110,8 +107,7 @@ def sample_corpus(
 def sample_rows(
     tables: Iterable[pa.Table], missed: Criteria | None, count: int, seed: int
 ) -> pa.Table:
-    """Random rows; with criteria, rows that fail exactly one condition. The conditions take
-    turns, and each adds the row nearest to its bound."""
+    """Draw random rows, or rows that fail one condition of `missed`, nearest to its bound first."""
 
     def turns() -> Iterator[pa.Table]:
         for table in tables:
@@ -123,8 +119,10 @@ def sample_rows(
 
 
 def _sample(tables: Iterable[pa.Table], spread: Sequence[str], count: int, seed: int) -> pa.Table:
-    """Rows with different sides, spread evenly over the values of each column of `spread`; rows
-    with the same value are ordered by distance and hash. Without tables, the result is empty."""
+    """Draw rows with different sides, spread evenly over the values of each column in `spread`.
+
+    Rows with the same value are ordered by distance and hash.
+    """
     kept: pa.Table | None = None
     for table in tables:
         table = table.filter(pc.not_equal(table["reference"], table["translation"]))
@@ -142,7 +140,7 @@ def _pairs(table: pa.Table) -> list[Pair]:
 
 
 def _lowest(table: pa.Table, spread: Sequence[str], pairs: int) -> pa.Table:
-    """The first rows of each cell, sorted by distance and hash."""
+    """Return the first rows of each cell, sorted by distance and hash."""
     keys = [name for name in (_HASH, _DISTANCE) if name in table.column_names]
     table = table.take(np.lexsort([table[name].to_numpy() for name in keys]))
     chosen = np.zeros(len(table), bool)
@@ -152,7 +150,7 @@ def _lowest(table: pa.Table, spread: Sequence[str], pairs: int) -> pa.Table:
 
 
 def _cells(table: pa.Table, spread: Sequence[str]) -> dict[tuple[str, Any], Rows]:
-    """The row numbers of each cell; a cell is a column and one of its values."""
+    """Return the row numbers of each cell. A cell is a column and one of its values."""
     columns = {name: table[name].to_numpy() for name in spread}
     return {
         (name, value): np.flatnonzero(values == value)
@@ -164,19 +162,19 @@ def _cells(table: pa.Table, spread: Sequence[str]) -> dict[tuple[str, Any], Rows
 def _in_order(
     texts: Sequence[tuple[str, str]], cells: Mapping[tuple[str, Any], Rows], count: int
 ) -> list[int]:
-    """Row numbers in the order of the sample, without repeated texts.
+    """Return row numbers in the order of the sample, without repeated texts.
 
-    The next row comes from the cell with the fewest chosen rows so far, relative to a cell's share
-    of its column. It is the row, among this cell's first waiting rows, whose cells have the fewest
-    chosen rows over all columns.
+    Each step takes the cell with the fewest chosen rows, weighted by the number of cells of its
+    column. Among the first waiting rows of this cell, the step chooses the row whose cells have the
+    fewest chosen rows in total.
     """
     waiting = {cell: rows.tolist() for cell, rows in cells.items()}
-    parts = Counter(name for name, _ in cells)  # cells per column; fewer cells have more rows each
+    parts = Counter(name for name, _ in cells)  # number of cells of each column
     cells_of: dict[int, list[tuple[str, Any]]] = {}
     for cell, rows in waiting.items():
         for row in rows:
             cells_of.setdefault(row, []).append(cell)
-    shown = Counter[tuple[str, Any]]()  # by cell: number of chosen rows × its column's cells
+    shown = Counter[tuple[str, Any]]()  # by cell: number of chosen rows × cells of its column
     chosen: list[int] = []
     taken: set[tuple[str, str]] = set()
     while len(chosen) < count and any(waiting.values()):

@@ -1,7 +1,8 @@
-"""The page on which people judge pairs, served on the loopback address.
+"""The server of the page on which people judge pairs.
 
-A request is answered only if it has the secret of the address and comes from this page. Other pages
-in the same browser and other users of the machine see no pairs.
+The server listens on the loopback address. It answers only requests that come from its page and
+contain the secret of the page's address. Other pages in the browser and other users of the machine
+cannot read pairs.
 """
 
 import secrets
@@ -32,7 +33,7 @@ from paraloom.pipeline.judging.sampling import Pair, ScoredRun
 
 PAGE = Path(__file__).parent / "page"
 PORT = 51397
-"""Always the same port, since a browser stores the judge's name per host and port."""
+"""The default port is fixed, because browsers store the judge's name by host and port."""
 
 _HOST = "127.0.0.1"
 _BODY = 1 << 16  # bytes
@@ -52,23 +53,20 @@ Scale = Literal["0-100", "yes-no"]
 
 
 class Target(PairName):
-    """A judge and the pair that the judge acts on."""
+    """A judge, and the pair of the judge's action."""
 
     judge: JudgeName
 
 
 class SentJudgment(Target):
-    """A judgment as the page sends it; None skips the pair."""
+    """A judgment as the page sends it."""
 
-    score: Score | None
+    score: Score | None  # None if the judge skips the pair
     fluency: Fluency | None
 
 
 class Session:
-    """The sample of pairs, and the judges' files.
-
-    Methods that take a pair raise a `Conflict` if the pair cannot be acted on.
-    """
+    """The sample of pairs, and the files of the judges."""
 
     def __init__(self, run: str, pairs: Sequence[Pair], scale: Scale) -> None:
         self.run, self.scale = run, scale
@@ -77,12 +75,12 @@ class Session:
         self._lock = Lock()
 
     def state(self, judge: str) -> dict[str, Any]:
-        """The judge's next pair (None after the last pair), and progress."""
+        """Return the judge's next pair (None after the last pair) and progress."""
         with self._lock:
             return self._state(self._file(judge))
 
     def judge(self, sent: SentJudgment) -> dict[str, Any]:
-        """Save a judgment, or that a pair is skipped; returns the new state."""
+        """Save a judgment, and return the new state."""
         if self.scale == "yes-no" and sent.score not in (0, 100, None):
             raise Conflict("on this scale a score is 0 or 100")
         with self._lock:
@@ -93,7 +91,7 @@ class Session:
             return self._state(file)
 
     def undo(self, target: Target) -> dict[str, Any]:
-        """Undo the judge's last action, which must be on this pair; `undone` has its old label."""
+        """Undo the judge's last action on the pair, and return the new state and the old label."""
         with self._lock:
             file = self._file(target.judge)
             done = self._done(file)
@@ -111,11 +109,11 @@ class Session:
         return self._files[judge]
 
     def _done(self, file: JudgeFile) -> list[tuple[Pair, Action]]:
-        """The pairs of the sample whose texts the judge has acted on, with the last action."""
+        """Return the judged and skipped pairs of the sample, each with its last action."""
         pairs = {(pair.reference, pair.translation): pair for pair in self._pairs.values()}
         found = dict[PairTexts, Action]()
         for action in file.actions.values():
-            found.pop(action.pair, None)  # so that the action comes last
+            found.pop(action.pair, None)  # move the pair to the end
             found[action.pair] = action
         return [(pairs[texts], action) for texts, action in found.items() if texts in pairs]
 
@@ -133,17 +131,33 @@ class Session:
 
 
 class JudgingServer:
-    """The server; `url` is the address to open, with its secret."""
+    """The server of the page for judging a sample of a run's pairs.
 
-    def __init__(self, session: Session, port: int | None = None, **values: str) -> None:
-        """Listen on a port; by default on `PORT`, or on another one if it is in use.
+    The server listens on `port`. The default is PORT, or a free port if PORT is in use. The
+    attribute `url` is the address to open, which contains the secret.
+    """
 
-        `values` go to the template of the page.
-        """
+    def __init__(
+        self,
+        run: ScoredRun,
+        sample: Sequence[Pair],
+        scale: Scale = "0-100",
+        judge: str = "",
+        port: int | None = None,
+    ) -> None:
+        if not sample:
+            raise UserError(f"{run.folder}: no pair with two different sides, so nothing to judge")
+        given = run.record.config.input
+        values = {
+            "judge": judge,
+            "run_name": PurePath(run.folder).name or run.folder,
+            "language": run.record.config.language,
+            "source_language": short_code(given.source_language) if given else "",
+        }
         token = secrets.token_urlsafe(24)
-        app = _application(session, token, values)
+        app = _application(Session(run.folder, sample, scale), token, values)
         for number in (PORT, 0) if port is None else (port,):
-            # The server copies this socket. If it were to open a port in use, it would exit.
+            # `make_server` exits the process if it cannot open a port, so it is given a socket.
             with suppress(OSError), socket.create_server((_HOST, number)) as listening:
                 own, fd = listening.getsockname()[1], listening.fileno()
                 self._server = make_server(
@@ -163,30 +177,8 @@ class JudgingServer:
         self._server.shutdown()
 
 
-def judging_server(
-    run: ScoredRun,
-    sample: Sequence[Pair],
-    scale: Scale = "0-100",
-    judge: str = "",
-    port: int | None = None,
-) -> JudgingServer:
-    """Make the server for judging a sample of a run's pairs."""
-    if not sample:
-        raise UserError(f"{run.folder}: no pair with two different sides, so nothing to judge")
-    given, language = run.record.config.input, run.record.config.language
-    source = short_code(given.source_language) if given else ""
-    return JudgingServer(
-        Session(run.folder, sample, scale),
-        port,
-        judge=judge,
-        run_name=PurePath(run.folder).name or run.folder,
-        language=language,
-        source_language=source,
-    )
-
-
 class _Handler(WSGIRequestHandler):
-    """Logs nothing, since addresses contain the secret."""
+    """A request handler without a log, because addresses contain the secret."""
 
     timeout = 30  # seconds that a connection may be idle
 
@@ -205,7 +197,7 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
     @app.before_request
     def check() -> None:
         hosts = [f"{name}:{app.config['PORT']}" for name in (_HOST, "localhost")]
-        if request.headers.get("Host") not in hosts:  # names may resolve to us (DNS rebinding)
+        if request.headers.get("Host") not in hosts:  # protects against DNS rebinding
             abort(403, "wrong host; forward the same port number")
         given = request.path.split("/")[1]
         (request.view_args or {}).pop("token", None)

@@ -1,4 +1,4 @@
-"""The report, the cards, and the words and plots on them."""
+"""The report of a run and the cards of its corpora and encoders."""
 
-VERSION = 11
-"""Bump when a page looks different for the same run."""
+VERSION = 12
+"""Increase this number when a page changes for the same run."""

@@ -1,4 +1,4 @@
-"""Cards for the Hub: `README.md` beside a corpus, in its release, and in `embeddings/`."""
+"""The cards of corpora and encoders, which are README.md files for the Hub."""
 
 import json
 import re
@@ -34,12 +34,12 @@ from paraloom.pipeline.stages import folder_of
 from paraloom.pipeline.stages.generate import generators_of
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
-_MARK = f"{OWN_CARD}; without this line, the card stays as it is"
+_MARK = f"{OWN_CARD}; delete this line to keep your changes to the card"
 _SPLITS = {"train", "test", "trial", "dev"}
 
 
 def write_data_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the data card of a run's corpus, or of the named selection in a place."""
+    """Write the card of a run's corpus, or of the corpus in the place `selections/NAME`."""
     corpus = storage.join(folder, folder_of(record.derived(place).path("select")))
     sizes = storage.sizes(corpus)
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
@@ -52,13 +52,15 @@ def write_data_card(folder: str, record: RunRecord, place: str = "") -> None:
 def data_card(
     record: RunRecord, size: int, release: Release | None = None, precision: str = ""
 ) -> str:
-    """The text of the card of a run's corpus. `size` is the size of the part files in bytes,
-    `precision` is the corpus's line from `corpus_precisions`."""
+    """Return the text of the card of a corpus.
+
+    `size` is the number of bytes of the corpus. `precision` is a line of `corpus_precisions`.
+    """
     source = record.config.input
     assert source is not None
     columns = schema.bucketed(tuple(record.config.score.names), **record.config.variant)
     for name in source.keep:
-        columns = columns.append(pa.field(name, pa.null()))  # only the files know the type
+        columns = columns.append(pa.field(name, pa.null()))  # `type_name` describes the type null
     stages = record.stages.items()
     return render_markdown(
         "data_card.md.j2",
@@ -79,7 +81,7 @@ def data_card(
 def meaning(
     column: str, language: str, own: Mapping[str, ScorerRecord], mined: bool = False
 ) -> Markdown:
-    """The meaning of a column, in one line; `own` has the run's scorers that are not Paraloom's.
+    """Return the meaning of a column in one line. `own` contains the run's third-party scorers.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
     ('French sentence of the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
@@ -94,9 +96,9 @@ def meaning(
 
 
 def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the card of the encoder of a run, or of the derived run in a place, if it has changed.
+    """Write the card of the encoder of a run, or of the derived run in a place.
 
-    A card without Paraloom's mark was written by a person, and is left alone.
+    A card without Paraloom's mark is kept, because a person wrote it.
     """
     view = record.derived(place) if place else record.best
     number = int(place.removeprefix("rounds/")) if place.startswith("rounds/") else 0
@@ -109,7 +111,7 @@ def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
     text = encoder_card(view, settings, number, corpus).replace("---\n", f"---\n{_MARK}\n", 1)
     before = storage.read_bytes(path) if storage.exists(path) else None
     if before is not None and OWN_CARD.encode() not in before[:100]:
-        say(f"paraloom: {path}: not written by Paraloom, so it stays; remove it to get a new card")
+        say(f"paraloom: {path}: kept, because Paraloom did not write it; remove it for a new card")
     elif before != text.encode():
         storage.write_bytes(path, text.encode())
 
@@ -117,8 +119,14 @@ def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
 def encoder_card(
     view: RunRecord, settings: dict[str, Any], number: int = 0, corpus: RunRecord | None = None
 ) -> str:
-    """The text of an encoder's card, from its config.json and the record of the run; `number` is
-    its round, 0 if the encoder is the run's result; `corpus` is the run that selected its pairs."""
+    """Return the text of the card of an encoder.
+
+    Args:
+        view: the record of the run that trained the encoder.
+        settings: the content of the encoder's config.json.
+        number: the number of the encoder's round, or 0 for the result of the run.
+        corpus: the record of the run that selected the training pairs. Default: `view`.
+    """
     corpus = corpus or view
     options = saved_options(settings["options"])
     trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
@@ -158,11 +166,9 @@ def encoder_card(
 def _used_data_sets(
     view: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
 ) -> list[str]:
-    """The evaluation's data sets that were also used to train the encoder, or to choose an epoch,
-    deciles or a round.
+    """Return the evaluation data sets that also trained the encoder or chose options of the run.
 
-    They are recognised by the last two names of a path: `sts/2012`, `2014/images.tsv`,
-    `SICK_trial.txt`.
+    A data set is recognised by the last two names of a path, such as `2014/images.tsv`.
     """
     paths = list(options.files().values())
     if view.config.select.by == "auto" or "loop" in view.stages:

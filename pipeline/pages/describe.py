@@ -1,4 +1,4 @@
-"""A run in words, and its evaluation as a table, for the report, the summary and the cards."""
+"""Descriptions of a run and a table of its evaluation, for the report, the summary and cards."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean, stdev
@@ -22,7 +22,7 @@ from paraloom.pipeline.run.records import (
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
 NEAR_COPIES = 0.8
-"""If the median unigram F1 of a corpus is higher, `near_copies` advises other conditions."""
+"""A corpus with a higher median unigram F1 gets the advice of `near_copies`."""
 
 _CLEANED = {
     "entities": "HTML entities",
@@ -36,7 +36,7 @@ _PER_SOURCE = {
 
 
 def score(name: str, own: Mapping[str, ScorerRecord] | None = None) -> ScorerRecord:
-    """The description of a score; `own` has the run's scorers that are not Paraloom's.
+    """Return the description of a score. `own` contains the run's third-party scorers.
 
     >>> score("paragram_similarity").unit
     'cosine'
@@ -52,7 +52,7 @@ def score(name: str, own: Mapping[str, ScorerRecord] | None = None) -> ScorerRec
 
 
 def decoding(nmt: NmtOptions) -> str:
-    """The search for translations, in words.
+    """Describe how translations are decoded.
 
     >>> decoding(NmtOptions(beam=12)), decoding(NmtOptions(sampling={"top_k": 5}))
     ('beam 12', 'sampling (top_k 5, temperature 1)')
@@ -68,7 +68,7 @@ def decoding(nmt: NmtOptions) -> str:
 
 
 def cleaned(record: RunRecord) -> str:
-    """The number of pairs that each kind of cleaning changed, in words; "" without cleaning.
+    """Describe how many pairs each kind of cleaning changed, or return "" without cleaning.
 
     >>> cleaned(RunRecord(stages={"ingest": PairsRecord(cleaned={"entities": 1234, "nfc": 0})}))
     'HTML entities in 1,234, characters not in NFC in 0'
@@ -78,12 +78,12 @@ def cleaned(record: RunRecord) -> str:
 
 
 def readable(name: str) -> str:
-    """A name as words of running text: `trigram_overlap` → `trigram overlap`."""
+    """Return a name with spaces instead of underscores."""
     return name.replace("_", " ")
 
 
 def percent(part: int, whole: int) -> str:
-    """A share in words.
+    """Format a share as a percentage.
 
     >>> percent(1, 3), percent(1, 1000)
     ('33%', '0.1%')
@@ -93,7 +93,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def correlation(value: float | None) -> str:
-    """A correlation × 100.
+    """Format a correlation × 100.
 
     >>> correlation(76.54), correlation(None)
     ('76.5', 'undefined')
@@ -102,7 +102,7 @@ def correlation(value: float | None) -> str:
 
 
 def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`".format) -> str:
-    """The conditions that a pair of the corpus meets; `code` marks names and conditions as code.
+    """Describe the conditions that a selected pair meets. `code` marks names as code.
 
     >>> chosen = SelectOptions(by="word_order", deciles=[1, 2, 4], where=["unigram_f1 <= 0.8"])
     >>> selection_in_words(chosen.replace(per_source="all", max_tokens=None))
@@ -124,7 +124,7 @@ def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`
 
 
 def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
-    """Advice if the sides of most pairs hardly differ; "" if they differ, or no median is known.
+    """Return advice for a corpus whose pairs differ little, else "".
 
     >>> near_copies(PairsRecord(unigram_f1=0.84), SelectOptions()).partition(";")[0]
     'The sides of most pairs differ little: the median unigram F1 of the corpus is 0.84'
@@ -141,8 +141,7 @@ def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
 
 
 def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
-    """Each excluded data set: its name, its number of sentences, and the rows that each rule left
-    out."""
+    """Return the name, the number of sentences and the rows excluded by each rule, by data set."""
     data_sets = (record.find(ExcludeRecord) or ExcludeRecord()).data_sets
     rejected = (record.find(PairsRecord, "select") or PairsRecord()).rejected
     return [
@@ -152,7 +151,7 @@ def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
 
 
 def verdict(record: RunRecord) -> str:
-    """One sentence for a finished loop: the best round, and the scores of all rounds."""
+    """Describe the best round and the scores of all rounds in one sentence."""
     loop = record.find(LoopRecord)
     if loop is None:
         return ""
@@ -167,7 +166,7 @@ def verdict(record: RunRecord) -> str:
 
 
 def selection_lines(result: AutoSelectRecord) -> list[str]:
-    """Lines on the chosen trial, the best of the other trials, and the trial with all deciles."""
+    """Describe the chosen trial, the best of the other trials, and the trial with all deciles."""
 
     def words(of: DecileTrial) -> str:
         return f"{trial_name(of)}: {mean_deviation(of.scores)} with {of.pairs:,} pairs"
@@ -180,12 +179,12 @@ def selection_lines(result: AutoSelectRecord) -> list[str]:
 
 
 def trial_name(trial: DecileTrial) -> str:
-    """Score and deciles in words: `trigram overlap, deciles 0–4`."""
+    """Describe the score and the deciles of a trial, as in `trigram overlap, deciles 0–4`."""
     return f"{readable(trial.scorer)}, {deciles_in_words(trial.deciles)}"
 
 
 def mean_deviation(scores: Sequence[float] | None) -> str:
-    """The mean over the seeds, and their standard deviation; "" without scores.
+    """Format the mean and the standard deviation of scores, or return "" without scores.
 
     >>> mean_deviation([40.0, 41.0, 42.0])
     '41.0 ± 1.0'
@@ -198,17 +197,16 @@ def mean_deviation(scores: Sequence[float] | None) -> str:
 
 
 class EvaluationTable(NamedTuple):
-    """Correlations × 100 of every round and model."""
+    """The correlations × 100 of every round and model, as text."""
 
     models: list[str]
     columns: list[str]
-    rows: list[tuple[str, list[str], bool]]  # (head, cells, whether it is a mean)
-    missing: list[str]  # data sets that were not found, by year
+    rows: list[tuple[str, list[str], bool]]  # first cell, further cells, whether the row is a mean
+    missing: list[str]  # data sets that were not found
 
 
 def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:
-    """The results of the rounds side by side; `evaluated` has each round's name and record, with
-    the name "" if there is only one round."""
+    """Return a table of the evaluations of rounds, given as names and records."""
     results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
     models = list(dict.fromkeys(model for _, _, model in results))
     columns = ["data set", "pairs"]

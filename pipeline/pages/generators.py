@@ -1,4 +1,4 @@
-"""Generators side by side: candidates, selected pairs, distances, and cost."""
+"""Comparison of the generators of a run: candidates, selected pairs, distances and cost."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,12 +25,12 @@ from paraloom.pipeline.run.stage import first_rows
 from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GeneratedBy, generators_of
 
-SAMPLE = 20_000  # candidates for scores and distances
+SAMPLE = 20_000  # number of candidates that scores and distances are computed for
 _NAME = schema.GENERATOR.name
 
 
 class Shown(NamedTuple):
-    """A table of texts; the first cell of a row is its head."""
+    """A table of texts. The first cell of a row is the row's header."""
 
     title: str
     columns: list[str]
@@ -38,28 +38,28 @@ class Shown(NamedTuple):
 
 
 class Generator(BaseModel):
-    """A generator, and the figures of its candidates; unknown figures are None."""
+    """A generator and the figures of its candidates. Unknown figures are None."""
 
     name: str
     candidates: int  # number of accepted candidates
-    selected: int
-    share: float | None  # how much of the corpus it made
-    distance: float | None  # from the reference: the median of 1 − unigram F1
+    selected: int  # number of selected candidates
+    share: float | None  # share of the corpus
+    distance: float | None  # median of 1 − unigram F1 between candidate and reference
     quartiles: dict[str, list[float]]  # by score
-    cost_of_1000: float | None  # per 1,000 selected pairs; None if fewer than ENOUGH
-    judged: int
-    good: int
-    asked: GeneratedBy | None  # the tokens, time and cost of a language model's answers
+    cost_of_1000: float | None  # of 1,000 selected pairs; None for fewer pairs than ENOUGH
+    judged: int  # number of judged candidates
+    good: int  # number of judged candidates that are good
+    asked: GeneratedBy | None  # tokens, time and cost of a language model
 
 
 class Generators(BaseModel):
     """The JSON form of `paraloom generators`."""
 
     generators: list[Generator]
-    distances: list[tuple[str, str, float]]  # two generators, and how much their candidates differ
+    distances: list[tuple[str, str, float]]  # two generators and the distance of their candidates
 
     def tables(self) -> list[Shown]:
-        """The comparison as tables, for the report and the command."""
+        """Return the comparison as tables."""
         general, quartiles, reasons, taken = list[list[str]](), [], [], []
         for of in self.generators:
             one = of.asked or GeneratedBy()
@@ -89,7 +89,7 @@ class Generators(BaseModel):
 
 
 def compare_generators(folder: str, record: RunRecord) -> Generators:
-    """Compare the generators of a run: counts cover all rows, other figures a sample."""
+    """Compare the generators of a run. Scores and distances are computed on a sample."""
     used, best = generators_of(record), record.best
     bucket = best.find(BucketRecord)
     if not used or bucket is None or not bucket.rows_out:
@@ -125,7 +125,7 @@ def _count(shards: Sequence[Shard]) -> Counter[str]:
 
 
 def _labels(folder: str, shards: Sequence[Shard]) -> dict[str, list[float]]:
-    """The labels of the judged candidates that differ from their reference, by generator."""
+    """Return the labels of judged candidates that differ from the reference, by generator."""
     labels, found = by_pair(read_judgments(folder)), defaultdict[str, list[float]](list)
     for pair, row in judged_rows(labels, shards if labels else (), more=[_NAME])[0].items():
         if pair[0] != pair[1]:
@@ -134,14 +134,14 @@ def _labels(folder: str, shards: Sequence[Shard]) -> dict[str, list[float]]:
 
 
 def _distance(texts: pa.ChunkedArray, others: pa.ChunkedArray, language: str) -> float | None:
-    """The median of 1 − unigram F1; None without texts."""
+    """Return the median of 1 − unigram F1, or None without texts."""
     scorer = PairScorer(["unigram_f1"], language=language)
     found = scorer.score(texts.combine_chunks(), others.combine_chunks())["unigram_f1"]
     return float(1 - np.median(found)) if len(found) else None
 
 
 def _distances(made: Mapping[str, pa.Table], language: str) -> Iterator[tuple[str, str, float]]:
-    """The distance between the first candidates, for every two generators."""
+    """Yield the distance between the first candidates of every two generators."""
     first = {
         name: mine.group_by("id", use_threads=False).aggregate([("translation", "first")])
         for name, mine in made.items()

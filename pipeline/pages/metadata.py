@@ -1,4 +1,4 @@
-"""The metadata at the beginning of a card, in the form of Hugging Face's Hub."""
+"""The metadata of cards, as the Hub expects it."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -12,24 +12,23 @@ from paraloom.models.languages import short_code
 from paraloom.pipeline.run.records import Correlation, Evaluation
 
 PART_FILES = "part-*.parquet"
-"""The pattern of a corpus's part files, for its card."""
+"""The pattern of the shards of a corpus."""
 
 HUB_LICENSES = frozenset(Path(__file__).with_name("licenses.txt").read_text("utf-8").split())
-"""The Hub's names of licences in February 2026, without `other`, which stands for licences that are
-not on its list (https://huggingface.co/docs/hub/repositories-licenses)."""
+"""The licences on https://huggingface.co/docs/hub/repositories-licenses in 2026, except `other`."""
 
 
 class SplitFiles(NamedTuple):
-    """The files of a split in one configuration, and their size in bytes."""
+    """The files of a split in one configuration."""
 
     name: str
     rows: int
     files: tuple[str, ...]
-    size: int
+    size: int  # bytes
 
 
 class Configuration(NamedTuple):
-    """A selection of columns of a released corpus, in a folder of its own."""
+    """A configuration of a released data set: some columns of the corpus, in one folder."""
 
     name: str
     folder: str
@@ -38,19 +37,19 @@ class Configuration(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A corpus as it is published."""
+    """The properties of a release that its card shows."""
 
-    license: str  # in the user's words
-    license_link: str | None  # address or file of its text, if it is not on the Hub's list
-    repo: str | None  # name on the Hub, if it has one already
-    seed: int  # seeds the hash that divides references into splits
-    configurations: tuple[Configuration, ...]  # the first one, with all columns, is the default
-    negatives: tuple[tuple[str, str, int], ...] = ()  # per kind: name, meaning, number
-    neighbours: str = ""  # the models that found negatives near the anchor
+    license: str  # as the user wrote it
+    license_link: str | None  # address or file of a licence that is not on the Hub's list
+    repo: str | None  # name on the Hub, if it is known
+    seed: int  # of the hash that divides references into splits
+    configurations: tuple[Configuration, ...]  # the first configuration is the default
+    negatives: tuple[tuple[str, str, int], ...] = ()  # kind, meaning, number of triplets
+    neighbours: str = ""  # names of the models that found negatives
 
 
 def license_name(license: str) -> str:
-    """The name of a licence in the form of the Hub's names; "" without a letter or digit.
+    """Convert a licence to the form of the Hub's names.
 
     >>> license_name("CC BY 4.0"), license_name("openrail++") in HUB_LICENSES
     ('cc-by-4.0', True)
@@ -59,8 +58,7 @@ def license_name(license: str) -> str:
 
 
 def license_metadata(license: str | None, link: str | None = None) -> dict[str, str]:
-    """The metadata of a licence; None stands for an unknown one. `link` leads to the text of a
-    licence that the Hub does not list.
+    """Return the metadata of a licence. An unknown licence is None.
 
     >>> license_metadata("MIT"), license_metadata("CzEng: research only", "LICENSE")["license_name"]
     ({'license': 'mit'}, 'czeng-research-only')
@@ -72,7 +70,7 @@ def license_metadata(license: str | None, link: str | None = None) -> dict[str, 
 
 
 def hub_languages(codes: Iterable[str]) -> list[str]:
-    """Languages as the Hub names them: codes of two or three letters, each once.
+    """Return the distinct languages of codes, as codes of two or three letters.
 
     >>> hub_languages(["en_GB", "cs", "en"])
     ['en', 'cs']
@@ -84,12 +82,13 @@ def hub_languages(codes: Iterable[str]) -> list[str]:
 def eval_results(
     evaluation: Evaluation, model: str, score: str, without: Collection[str] = ()
 ) -> Iterator[EvalResult]:
-    """The results of a model on each data set, and the means; correlations from -1 to 1.
+    """Yield the correlations of a model (from -1 to 1) on each data set, and their means.
 
     Args:
-        score: the comparison of two sentences, as sentence-transformers names it in metrics:
-            `cosine`, `dot`, or empty for predicted labels.
-        without: data sets to leave out, as `<group> <name>`, with all means over them.
+        evaluation: the results of models.
+        model: the name of the model.
+        score: `cosine`, `dot`, or "" for predicted labels.
+        without: data sets to exclude, as `<group> <name>`. Means over them are excluded, too.
     """
     found: dict[str, Correlation | None] = {}
     for group, content in evaluation.groups.items():
@@ -113,7 +112,7 @@ def eval_results(
 
 
 def mteb_tasks(data_sets: Iterable[str]) -> list[str]:
-    """The tasks of MTEB that contain these data sets, named `<group> <name>`.
+    """Return the tasks of MTEB that contain data sets, named `<group> <name>`.
 
     >>> mteb_tasks(["STS 2012 MSRpar", "STS 2012 SMTnews", "SICK test", "mine dev"])
     ['STS12', 'SICK-R']

@@ -1,8 +1,6 @@
-"""The data for the report's pictures: counts of scores over random pairs of a run and of its
-corpus; scales, ticks and shades. Templates draw the pictures.
+"""The data of the report's plots: counts of scores, scales, ticks and shades.
 
-A picture is WIDTH units wide, unless its template has another width. Plots are laid out in a grid,
-so that one unit is about one pixel on a laptop and on a phone, and text of 11 units is legible.
+Templates draw the plots as SVG. One unit of a plot is about one pixel on a laptop and on a phone.
 """
 
 import math
@@ -15,10 +13,10 @@ import pyarrow as pa
 
 from paraloom.beam_jobs.transforms.shares import Deciles
 
-WIDTH = 340
-_SHADES = 6  # shades that show density
+WIDTH = 340  # of a plot, in units
+_SHADES = 6  # number of shades of a density
 BINS = 40
-CELLS = 32  # cells on each side of the density's grid
+CELLS = 32  # number of cells on each side of a density
 WORDING = ("content_overlap", "trigram_overlap", "unigram_f1", "edit_distance")
 _MEANING = ("sentence_similarity", "cross_encoder", "paragram_similarity", "translation_score")
 
@@ -26,27 +24,27 @@ Array = npt.NDArray[Any]
 
 
 class Histogram(NamedTuple):
-    """The shares of a score's values per bin; values beyond the axis are in the outermost bins."""
+    """The share of a score's values in each bin."""
 
     edges: Array  # float64 [BINS + 1]
-    pairs: Array  # histogram of the run's pairs: float64 [BINS]
-    corpus: Array  # histogram of the corpus; zeros without one
-    bounds: list[float]  # lowest scores of all deciles but the first, over all pairs of the run
+    pairs: Array  # shares of the pairs of the run: float64 [BINS]
+    corpus: Array  # shares of the pairs of the corpus, or zeros without a corpus: float64 [BINS]
+    bounds: list[float]  # lowest score of each decile except the first
 
 
 class Density(NamedTuple):
-    """Counts over two scores: int64 [x, y]."""
+    """The number of pairs in each cell of two scores."""
 
     x: str
     y: str
     x_edges: Array
     y_edges: Array
-    pairs: Array
-    corpus: Array
+    pairs: Array  # int64 [x, y]
+    corpus: Array  # int64 [x, y]
 
 
 def histogram(pairs: Array, corpus: Array, deciles: Deciles) -> Histogram:
-    """Count the values of a score; `deciles` are the deciles of all pairs."""
+    """Return the histogram of a score, whose deciles over all pairs of the run are `deciles`."""
     edges = axis(pairs, BINS)
     shares = [
         np.histogram(_within(values, edges), edges)[0] / max(len(values), 1)
@@ -57,7 +55,7 @@ def histogram(pairs: Array, corpus: Array, deciles: Deciles) -> Histogram:
 
 
 def density(pairs: pa.Table, corpus: pa.Table, both: tuple[str, str]) -> Density:
-    """Count pairs over two scores."""
+    """Return the density of pairs over two scores."""
     edges = [axis(pairs[name].to_numpy(), CELLS) for name in both]
 
     def count(table: pa.Table) -> Array:
@@ -69,10 +67,10 @@ def density(pairs: pa.Table, corpus: pa.Table, both: tuple[str, str]) -> Density
 
 
 def axis(values: Array, bins: int) -> Array:
-    """Edges of equal bins over values: float64 [bins + 1], increasing.
+    """Return the edges of equal bins over values: float64 [bins + 1], increasing.
 
-    A long tail is cut, so that the middle stays visible: the axis extends beyond the 0.1 and 0.9
-    quantiles by at most 1.5 times the distance between these two.
+    Long tails are cut off. The axis extends beyond the 0.1 and 0.9 quantiles by at most 1.5 times
+    the distance between the two quantiles.
     """
     low, first, last, high = np.quantile(values.astype(np.float64), [0, 0.1, 0.9, 1])
     if (reach := 1.5 * (last - first)) > 0:
@@ -83,8 +81,9 @@ def axis(values: Array, bins: int) -> Array:
 
 
 def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | None:
-    """A score of wording and a score of meaning, preferably scores that select (`limited`).
-    Another score replaces a missing one; None if there are fewer than two scores.
+    """Choose a score of wording and a score of meaning, preferably among the scores in `limited`.
+
+    If there is no such score, choose any other score. Return None for fewer than two scores.
 
     >>> axes(["unigram_f1", "word_order", "translation_score"], ["word_order"])
     ('unigram_f1', 'word_order')
@@ -102,12 +101,12 @@ def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | N
 
 
 def _within(values: Array, edges: Array) -> Array:
-    """Move values beyond the axis to its ends, so that the outermost bins count them."""
+    """Move values beyond the axis into the outermost bins."""
     return np.clip(values.astype(np.float64), edges[0], edges[-1])
 
 
 class Scale(NamedTuple):
-    """A linear map from values to units of the picture."""
+    """A linear map from values to units of a plot."""
 
     low: float
     high: float
@@ -115,27 +114,24 @@ class Scale(NamedTuple):
     end: float
 
     def at(self, value: float) -> float:
-        """The position of a value."""
+        """Return the position of a value."""
         share = (value - self.low) / ((self.high - self.low) or 1)
         return self.start + share * (self.end - self.start)
 
     def clamped(self, value: float) -> float:
-        """The position of a value, or of the nearer end if the value is beyond it."""
+        """Return the position of a value, limited to the ends of the scale."""
         return self.at(min(max(value, self.low), self.high))
 
 
 def padded(values: Iterable[float], start: float, end: float) -> Scale:
-    """An axis from the lowest to the highest value, with some room at both ends."""
+    """Return a scale from the lowest to the highest value, with padding at both ends."""
     found = [*map(float, values)]
     room = 0.08 * (max(found) - min(found)) or 0.05
     return Scale(min(found) - room, max(found) + room, start, end)
 
 
 def shades(data: Density, counts: Array) -> list[tuple[int, list[list[int]]]]:
-    """For each shade of a density, its least count, and the cells [x, y] with this shade.
-
-    A shade's least count is a constant multiple of the next lighter shade's.
-    """
+    """Return the least count and the cells [x, y] of each shade of a density."""
     most = max(int(data.pairs.max()), 1)
     steps = np.unique(np.geomspace(1, most, _SHADES, endpoint=False).round().astype(int))
     level = np.searchsorted(steps, counts, side="right")
@@ -143,7 +139,7 @@ def shades(data: Density, counts: Array) -> list[tuple[int, list[list[int]]]]:
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """At most `most` + 1 round numbers between two values.
+    """Return at most `most` + 1 round numbers between two values.
 
     >>> ticks(0, 1)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -159,7 +155,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 
 def short_number(value: float) -> str:
-    """A number in a short form, for a tick.
+    """Format a number for a tick.
 
     >>> [short_number(v) for v in (0.25, -3.0, 1500, 20_000_000)]
     ['0.25', '−3', '1.5k', '20M']

@@ -1,7 +1,7 @@
-"""Templates as HTML, for the report, and as Markdown, for the cards.
+"""Rendering of templates as HTML for the report and as Markdown for the cards.
 
-Values are escaped. In HTML, only `Markup` stays as it is. In Markdown, only `Markdown` stays; other
-values become plain text on one line.
+In HTML, all values except `Markup` are escaped. In Markdown, all values except `Markdown` become
+plain text on one line.
 """
 
 import re
@@ -32,17 +32,17 @@ _MARK, _PLAIN = Markup("<mark>{}</mark>"), Markup("{}")
 
 
 def render_html(template: str, **values: object) -> Markup:
-    """A template of `templates/` as HTML."""
+    """Render a template of `templates/` as HTML."""
     return Markup(_environment(html=True).get_template(template).render(values))
 
 
 def render_markdown(template: str, **values: object) -> str:
-    """A template of `templates/` as Markdown."""
+    """Render a template of `templates/` as Markdown."""
     return _environment(html=False).get_template(template).render(values)
 
 
 def environment(**options: Any) -> Environment:
-    """An environment with the templates."""
+    """Return a Jinja environment that loads the templates."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         undefined=StrictUndefined,
@@ -57,8 +57,7 @@ def environment(**options: Any) -> Environment:
 
 @cache
 def _environment(*, html: bool) -> Environment:
-    """The environment of the report or of the cards; the page modules' functions are available in
-    templates, as functions and as filters."""
+    """Return an environment with the functions of pages, as functions and as filters."""
     made = environment(autoescape=html, finalize=None if html else plain)
     modules = (describe, judged, plots, shown, sys.modules[__name__])
     functions = {
@@ -76,7 +75,7 @@ def _environment(*, html: bool) -> Environment:
 
 
 def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[Markup, Markup]:
-    """Both texts as HTML, with <mark> around the words outside a longest common subsequence.
+    """Return two texts as HTML, with <mark> around words outside a longest common subsequence.
 
     Case is ignored. Languages without spaces are compared by characters.
 
@@ -101,20 +100,20 @@ def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[
 
 
 def code_spans(words: str) -> Markup:
-    """Convert code spans in Markdown to HTML."""
+    """Convert the code spans of Markdown to HTML."""
     spans = words.split("`")
     tag = Markup("<code>{}</code>")
     return Markup("").join(tag.format(s) if i % 2 else escape(s) for i, s in enumerate(spans))
 
 
 class Markdown(str):
-    """Text that is Markdown already."""
+    """Text that is rendered as Markdown."""
 
     __slots__ = ()
 
 
 def plain(value: object) -> Markdown:
-    """A value as one line of Markdown that shows its text: neither markup nor HTML takes effect.
+    """Return a value as one line of Markdown, with markup and HTML escaped.
 
     >>> plain("a\\n# <b>*b*")
     'a # &lt;b&gt;\\\\*b\\\\*'
@@ -127,7 +126,7 @@ def plain(value: object) -> Markdown:
 
 
 def code(value: object) -> Markdown:
-    """A value as a code span on one line; its fence is longer than any backticks in it.
+    """Return a value as a code span on one line.
 
     >>> code("part-*"), code("a`b")
     ('`part-*`', '`` a`b ``')
@@ -139,17 +138,17 @@ def code(value: object) -> Markdown:
 
 
 def type_name(of: pa.DataType) -> str:
-    """The name of a column's type; for a kept column, only its files know the type."""
+    """Return the name of a column's type. The type null stands for a column from the bitext."""
     return {pa.null(): "as in the bitext", pa.float32(): "float32"}.get(of, str(of))
 
 
 def as_yaml(values: object) -> Markdown:
-    """Values as YAML in block style, with a newline at the end."""
+    """Return values as YAML in block style, which ends with a newline."""
     return Markdown(yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=10**6))
 
 
 def when(seconds: float) -> str:
-    """A date (UTC).
+    """Format seconds since the epoch as a date (UTC).
 
     >>> when(1.8e9)
     '2027-01-15'

@@ -1,4 +1,4 @@
-"""The report of a run in pictures: one HTML file that opens without a network."""
+"""The report of a run: one HTML file that needs no network."""
 
 import math
 from collections.abc import Iterator
@@ -20,21 +20,20 @@ from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GenerateRecord
 from paraloom.pipeline.stages.selection import resolve_auto
 
-_CORPUS, _SCORED, _MISSED = 200, 300, 10  # largest numbers of pairs in the page
+_CORPUS, _SCORED, _MISSED = 200, 300, 10  # largest numbers of pairs in the report
 
 
 def document(folder: str, record: RunRecord) -> str:
-    """The report as HTML, with a section for each finished part of the run."""
+    """Return the report as HTML, with a section for each finished part of the run."""
     view = record.best
     title = PurePath(view.config.run).name or view.config.run
     sections = list(_sections(folder, record, view))
     html = render_html("report.html.j2", title=title, view=view, sections=sections)
-    return str(html)  # Markup would escape appended text
+    return str(html)  # `Markup` would escape appended text
 
 
 def section(template: str, heading: str, anchor: str = "", **values: object) -> dict[str, str]:
-    """A part of the page, from `templates/<template>.html.j2`; its default anchor is the template's
-    name."""
+    """Render a section from `templates/<template>.html.j2`. The default anchor is `template`."""
     content = render_html(f"{template}.html.j2", **values)
     return {"anchor": anchor or template, "heading": heading, "content": content}
 
@@ -75,8 +74,7 @@ def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[dict[
 def _selection(
     folder: str, record: RunRecord, view: RunRecord, bucket: BucketRecord
 ) -> dict[str, Any]:
-    """The values for the sections on the selection and the scores: figures of random pairs of the
-    run and its corpus, the pairs that each threshold keeps, and pairs on both sides of it."""
+    """Return the values of the templates `selection` and `scores`, from random pairs of the run."""
     select, seed = resolve_auto(view), view.config.seed
     scores, deciles = list(bucket.deciles), bucket.deciles
     sample = Sample.read(shards_of(folder, view.path(RANKED)), view, scores, read_judgments(folder))

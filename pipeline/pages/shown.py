@@ -1,4 +1,4 @@
-"""The parts of a run that cards and releases show: no folders, servers or secrets."""
+"""The parts of a run that cards and releases show, without folders, servers and secrets."""
 
 import re
 from collections import Counter
@@ -16,15 +16,15 @@ _SHOWN = {
     "where exclude_similarity",
     "loop": "rounds",
 }
-"""The keys of a configuration that a release shows, by section."""
+"""The configuration keys that a release shows, by section."""
 
 _GENERATOR = "kind name response n temperature top_p seed max_tokens license prices"
 _ERROR = re.compile(r"(no answer: (?:HTTP \d+|\w+)): .*", re.DOTALL)
-"""A reason that quotes a server or a connection, and so may contain addresses."""
+"""A reason with the message of a server, which may contain addresses."""
 
 
 def shown_configuration(record: RunRecord) -> dict[str, Any]:
-    """The part of a run's configuration that a release shows."""
+    """Return the part of a run's configuration that a release shows."""
     config = record.config.model_dump(mode="json")
     shown = {name: _known(config[name], of) for name, of in _SHOWN.items() if config.get(name)}
     generators = [_known(each, _GENERATOR) for each in config.get("generators") or ()]
@@ -33,13 +33,13 @@ def shown_configuration(record: RunRecord) -> dict[str, Any]:
 
 
 def run_name(record: RunRecord) -> str:
-    """The name of the run's folder, followed by the selection's name if it is a named selection."""
+    """Return the name of the run folder, followed by the name of a named selection."""
     kind, _, name = record.place.partition("/")
     return last_name(record.config.run) + f"-{name}" * (kind == "selections")
 
 
 def last_name(path: str) -> str:
-    """The last name of a path or of an address.
+    """Return the last name of a path or an address.
 
     >>> last_name("/home/jane/train/"), last_name("https://me:word@host/a.gz?token=x")
     ('train', 'a.gz')
@@ -48,7 +48,7 @@ def last_name(path: str) -> str:
 
 
 def without_folders(value: Any) -> Any:
-    """The values that are set, with paths shortened to their last name."""
+    """Return the values that are not None, with paths shortened to their last name."""
     if isinstance(value, Mapping):
         return {key: without_folders(of) for key, of in value.items() if of is not None}
     if isinstance(value, list):
@@ -57,7 +57,7 @@ def without_folders(value: Any) -> Any:
 
 
 def model_name(model: UsedModel) -> str:
-    """A model's name on the Hub, or its folder's name.
+    """Return the name of a model on the Hub, or the name of the model's folder.
 
     >>> model_name(UsedModel(path="/models/cs-en"))
     'cs-en'
@@ -66,7 +66,7 @@ def model_name(model: UsedModel) -> str:
 
 
 def served_name(model: str) -> str:
-    """The name of a model on a server, which may be a path there.
+    """Return the name of a model on a server, or the last name of a path.
 
     >>> served_name("owner/tiny:free"), served_name("/models/tiny")
     ('owner/tiny:free', 'tiny')
@@ -75,7 +75,7 @@ def served_name(model: str) -> str:
 
 
 def reasons(rejected: Mapping[str, int]) -> dict[str, int]:
-    """Rejected rows by reason, without messages from servers.
+    """Count rejected rows by reason, without the messages of servers.
 
     >>> reasons({"no answer: HTTP 400: at host": 1, "no answer: HTTP 400: ask me": 2})
     {'no answer: HTTP 400': 3}

@@ -1,7 +1,7 @@
-"""Estimates how many pairs a selection's thresholds keep, and their quality, from a sample.
+"""Estimates of the number and the quality of pairs that other thresholds would select.
 
-Pairs are drawn from at most 40 part files, so that memory and time do not grow with the run. A
-threshold is a condition on a score with one bound; a range of scores or deciles has two thresholds.
+The estimates come from random pairs of at most 40 shards, so memory and time do not grow with the
+run. A threshold is a condition with one bound. A range of scores or deciles has two thresholds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,8 +33,7 @@ _TOKENS = ["reference_tokens", "translation_tokens"]
 
 
 def draw(shards: Sequence[Shard], pairs: int, seed: int, columns: Sequence[str]) -> pa.Table:
-    """At most `pairs` random rows, in their order, for figures of a whole run; a table without
-    columns if there are no rows."""
+    """Draw at most `pairs` random rows, in order. Without rows, the table has no columns."""
     rng = np.random.default_rng(seed)
     some = [shard for shard in shards if shard.rows]
     some = [some[i] for i in np.sort(rng.permutation(len(some))[:_PART_FILES])]
@@ -48,47 +47,47 @@ def draw(shards: Sequence[Shard], pairs: int, seed: int, columns: Sequence[str])
 
 
 def some(pairs: pa.Table, most: int, seed: int) -> list[dict[str, Any]]:
-    """At most `most` random rows, in random order."""
+    """Draw at most `most` random rows, in random order."""
     rows = np.random.default_rng(seed).permutation(len(pairs))[:most]
     return list(pairs.take(pa.array(rows)).to_pylist())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """The pairs that a selection keeps if one or two of its bounds are changed."""
+    """The pairs that a selection with changed bounds keeps."""
 
     bounds: tuple[float, ...]
-    rows: int  # in the whole run, estimated from the sample
-    share: float  # among pairs that meet the other criteria
-    difference: float | None  # median of 1 − unigram F1; None for fewer than ENOUGH pairs
-    meaning: float | None  # median of the score of meaning; None for fewer than ENOUGH pairs
-    good: int
-    judged: int
+    rows: int  # estimated number of rows in the whole run
+    share: float  # share of the pairs that meet the other criteria
+    difference: float | None  # median of 1 − unigram F1; None for fewer pairs than ENOUGH
+    meaning: float | None  # median of the score of meaning; None for fewer pairs than ENOUGH
+    good: int  # number of judged pairs that are good
+    judged: int  # number of judged pairs
 
     @property
     def precision(self) -> float | None:
-        """The share of good pairs; None if fewer than ENOUGH are judged."""
+        """The share of good pairs, or None for fewer judged pairs than ENOUGH."""
         return self.good / self.judged if self.judged >= ENOUGH else None
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One or two thresholds at several values; the JSON form of `paraloom frontier`."""
+    """The pairs kept at several values of thresholds. The JSON form of `paraloom frontier`."""
 
-    moved: tuple[Predicate, ...]
+    moved: tuple[Predicate, ...]  # one or two thresholds
     points: list[Kept]
-    chosen: Kept  # at the thresholds of the run's selection
+    chosen: Kept  # the pairs kept by the run's selection
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """m random pairs of a run, followed by the judged pairs: n rows."""
+    """A table of n rows: m random pairs of a run, followed by the judged pairs."""
 
     rows: pa.Table
     pairs: pa.Table  # the first m rows
-    good: Array  # bool [n - m]
-    difference: Array  # [m]: 1 − unigram F1 of the sides
-    scale: float  # rows of the run for each random pair
+    good: Array  # bool [n - m], for each judged pair
+    difference: Array  # [m]: 1 − unigram F1 between the sides
+    scale: float  # number of rows of the run for each random pair
 
     @classmethod
     def read(
@@ -98,7 +97,7 @@ class Sample:
         scores: Sequence[str],
         judgments: Sequence[Judgment],
     ) -> Self:
-        """Read the part files of `bucket`, which must have at least one row."""
+        """Read the shards of the stage `bucket`, which must have at least one row."""
         deciles = map(schema.decile, scores)
         columns = [*TEXTS, *_TOKENS, *scores, *deciles, *record.config.kept]
         pairs = draw(shards, PAIRS, record.config.seed, columns)
@@ -115,11 +114,11 @@ class Sample:
         )
 
     def meet(self, criteria: Criteria) -> Array:
-        """The rows that meet the criteria and have different sides: bool [n]."""
+        """Return which rows meet the criteria and have different sides: bool [n]."""
         return np.asarray(decide(self.rows, criteria)[0] == "")
 
     def keep(self, free: Array, *moved: Predicate, meaning: str = "") -> Kept:
-        """The rows of `free`, a result of `meet`, that also meet the predicates `moved`."""
+        """Describe the rows of `free` (see `meet`) that also meet the conditions `moved`."""
         kept = free.copy()
         for predicate in moved:
             kept &= predicate.holds(self.rows[predicate.column].to_numpy())
@@ -141,7 +140,7 @@ class Sample:
         )
 
     def curve(self, predicate: Predicate, rest: Criteria) -> Curve:
-        """Move a threshold over the values of its column, except the outermost values."""
+        """Move a threshold over the values of its column, and keep the criteria `rest`."""
         column = self.pairs[predicate.column].to_numpy()
         values = np.unique(np.quantile(column, np.linspace(0.005, 0.995, 40))).tolist()
         free = self.meet(rest)
@@ -149,10 +148,10 @@ class Sample:
         return Curve((predicate,), points, self.keep(free, predicate))
 
     def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
-        """Move the bound on wording, and set the bound on meaning so that as many pairs are kept.
+        """Move the bound on wording, with the bound on meaning that keeps the same number of pairs.
 
-        None if there is no score of wording or of meaning, or if fewer than ENOUGH pairs of the
-        sample are selected.
+        Return None without a score of wording and a score of meaning, and for fewer selected pairs
+        in the sample than ENOUGH.
         """
         limits = {each: each.column.removesuffix(schema.decile("")) for each in criteria.where}
         by = [] if criteria.deciles is None else [criteria.by]
@@ -178,18 +177,18 @@ class Sample:
         return Curve(moved, points, self.keep(selected, meaning=both[1]))
 
     def missed(self, criteria: Criteria, most: int, seed: int) -> list[dict[str, Any]]:
-        """Pairs that just missed the criteria, as `paraloom judge` draws them, with `why`."""
+        """Draw pairs that fail one condition, as `paraloom judge` does, and add the reason."""
         found = sample_rows([self.pairs], criteria, most, seed)
         rows: list[dict[str, Any]] = found.to_pylist()
         for reason, fails, values, _ in conditions(found, criteria) if rows else ():
             values = values if values.dtype == object else np.round(values, 3)
             for row in np.flatnonzero(fails):
-                rows[row]["why"] = f"{reason}: {values[row]!s}"  # without !s, 16 digits
+                rows[row]["why"] = f"{reason}: {values[row]!s}"  # `format` would write 16 digits
         return rows
 
 
 def limits_of(criteria: Criteria) -> list[Predicate]:
-    """The conditions with numbers; the deciles are one condition, from the first to the last."""
+    """Return the conditions with numbers. Deciles become one condition on their range."""
     found = [each for each in criteria.where if each.numbers]
     if criteria.deciles:
         ends = min(criteria.deciles), max(criteria.deciles)
@@ -198,8 +197,10 @@ def limits_of(criteria: Criteria) -> list[Predicate]:
 
 
 def thresholds(criteria: Criteria) -> list[tuple[Predicate, Criteria]]:
-    """The thresholds of a selection on scores and deciles, each with the remaining criteria;
-    deciles with gaps have no threshold."""
+    """Return the thresholds of a selection, each with the remaining criteria.
+
+    Deciles with gaps have no threshold.
+    """
     words = [each for each in criteria.where if not each.numbers]
     if len(neighbouring(criteria.deciles or ())) > 1:
         where = [each for each in criteria.where if each.numbers]
@@ -220,7 +221,7 @@ def thresholds(criteria: Criteria) -> list[tuple[Predicate, Criteria]]:
 
 
 def regions(criteria: Criteria, deciles: Mapping[str, Deciles]) -> dict[str, Interval]:
-    """The lowest and highest value of a selected pair, for each score that conditions limit."""
+    """Return the lowest and the highest selected value of each score that has conditions."""
     found: dict[str, Interval] = {}
     for each in limits_of(criteria):
         score = each.column.removesuffix(schema.decile(""))

@@ -1,1 +1,1 @@
-"""Releases of a run's corpus: files for Hugging Face's Hub, made on this machine."""
+"""Releases of a corpus, which are folders of files for the Hub."""

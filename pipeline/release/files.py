@@ -1,4 +1,4 @@
-"""The Parquet files of a release: rows divided into two splits, files of limited size."""
+"""The Parquet files of a release: two splits, in files of limited size."""
 
 import json
 from collections.abc import Iterable
@@ -14,47 +14,46 @@ from paraloom.pipeline.pages.metadata import Configuration, SplitFiles
 
 TRAIN, TEST = "train", "test"
 PAIRS = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("anchor", "positive")])
-"""The columns of the configuration `pairs`: reference and translation, with the names and in the
-order that sentence-transformers' losses for pairs expect."""
+"""The columns of the configuration `pairs`, named and ordered as the losses of
+sentence-transformers expect."""
 
 FILE_ROWS, FILE_BYTES, GROUP_ROWS = 1_000_000, 200_000_000, 100_000
-"""A file ends with the row group with which it reaches FILE_ROWS or FILE_BYTES."""
+"""A file ends with the row group that reaches FILE_ROWS or FILE_BYTES."""
 
-# The content decides where pages end: an added row changes few pages, and stores that deduplicate
-# files by content, such as the Hub's, reuse the others. The values are copied from `datasets`.
+# With content-defined chunks, an added row changes few pages of a file, and the Hub stores only the
+# changed pages. The values are the defaults of the library `datasets`.
 _CHUNKING = {"min_chunk_size": 256 * 1024, "max_chunk_size": 1024 * 1024, "norm_level": 0}
 
 
 def held_out(references: pa.Array, share: float, seed: int) -> np.ndarray:
-    """The rows of the split `test`, whose reference has a small hash: bool [n].
+    """Return which rows are in the split `test`, from a hash of their references: bool [n].
 
-    The hash ignores case and punctuation, and depends on the reference alone: a reference stays in
-    its split when the corpus grows.
+    The hash ignores case and punctuation. A reference stays in its split when the corpus grows.
     """
     return np.asarray(text_hashes(normalised(references), seed) < threshold(share))
 
 
 class SplitWriter:
-    """Writes the rows of a split as `<folder>/<split>-00000-of-00003.parquet`, ….
+    """Writes the rows of a split to files such as `<folder>/train-00000-of-00003.parquet`.
 
-    The files depend on the rows, not on their division into tables.
+    The files do not depend on the division of the rows into tables.
     """
 
     def __init__(self, folder: Path, split: str, columns: pa.Schema) -> None:
         self.folder, self.split, self.columns = folder, split, columns
         self._files: list[Path] = []
         self._writer: pq.ParquetWriter | None = None
-        self._rows = self._file_rows = 0  # rows written in all, and to the open file
-        self._waiting = columns.empty_table()  # rows to write, fewer than a row group
+        self._rows = self._file_rows = 0  # number of rows in all files, and in the open file
+        self._waiting = columns.empty_table()  # rows of the next row group
 
     def write(self, rows: pa.Table) -> None:
-        """Add rows."""
+        """Add rows to the split."""
         self._waiting = pa.concat_tables([self._waiting, rows])
         while self._waiting.num_rows >= GROUP_ROWS:
             self._write_group()
 
     def finish(self) -> SplitFiles:
-        """Write the last rows, and rename the files, whose number is now known."""
+        """Write the last rows, and rename the files now that the number of files is known."""
         if self._waiting.num_rows:
             self._write_group()
         self._end_file()
@@ -81,7 +80,7 @@ class SplitWriter:
             self._files[-1],
             self.columns,
             compression="zstd",
-            # A dictionary of texts that are all distinct would only take space.
+            # Most texts are distinct, so a dictionary of texts would only take space.
             use_dictionary=[f.name for f in self.columns if not pa.types.is_string(f.type)],
             use_content_defined_chunking=_CHUNKING,
             write_page_index=True,
@@ -98,7 +97,7 @@ class SplitWriter:
 def write_configurations(
     folder: Path, tables: Iterable[pa.Table], columns: pa.Schema, share: float, seed: int
 ) -> tuple[Configuration, ...]:
-    """Write all rows in the configurations `full` and `pairs`, with the splits that have rows."""
+    """Write all rows to the configurations `full` and `pairs`, split by `share`."""
     writers = {}
     for place, kind in (("data", columns), ("pairs", PAIRS)):
         (folder / place).mkdir()

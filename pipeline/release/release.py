@@ -1,8 +1,8 @@
-"""Releases: a folder with the corpus, its card, its provenance and checksums; sent to the Hub."""
+"""Making a release of a corpus, and uploading it to the Hub."""
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -22,32 +22,30 @@ from paraloom.pipeline.run.folder import current, finished_corpus, read_run, sha
 from paraloom.pipeline.run.records import RunRecord
 
 ABOUT = "provenance/release.json"
-"""The file that marks a folder as a release."""
+"""The file that identifies a folder as a release."""
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"\\|@]+")
 SUMS = "SHA256SUMS"
 LICENSE = "LICENSE"
 _SHARDS = [f"{at}/{split}-*" for at in ("data", "pairs", "triplets") for split in (TRAIN, TEST)]
-"""Patterns of the files whose number may change between releases: a push deletes the old ones."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseOptions:
-    """The user's options of a release."""
-
-    held_out: float  # size of the split `test`: below 1 a share of references, else rows
-    license: str | None = None  # in place of `input.license`
-    license_link: str | None = None  # file or address of a licence that is not on the Hub's list
-    repo: str | None = None  # name on the Hub, as `owner/name`
-    triplets: TripletOptions | None = None  # None: no triplets
+"""Patterns of the files that a push deletes, because a new release may have fewer of them."""
 
 
 def make_release(
-    run: str, out: Path, options: ReleaseOptions, selection: str = ""
+    run: str,
+    out: Path,
+    selection: str,
+    *,
+    held_out: float,
+    license: str | None,
+    license_link: str | None,
+    repo: str | None,
+    triplets: TripletOptions | None,
 ) -> dict[str, int]:
-    """Make the release of a run's corpus, or of a named selection, in the folder `out`.
+    """Make a release of a run's corpus or of a named selection, and return the rows of each split.
 
-    It replaces an earlier release. Returns the number of rows of each split.
+    A release in the folder `out` is replaced. The keyword arguments are the options of the command
+    `paraloom publish`.
     """
     found = read_run(run)
     record, out = finished_corpus(run, found, selection), out.resolve()
@@ -56,18 +54,19 @@ def make_release(
     rows, seed = sum(shard.rows for shard in shards), record.config.seed
     if not rows:
         raise UserError(f"{run}: its corpus is empty; look at `paraloom status {run}`")
-    if not (held_out := options.held_out) < rows:
+    if not held_out < rows:
         raise UserError(f"--held-out: must be below the {rows:,} rows of the corpus")
     share = held_out if held_out < 1 else held_out / rows
-    license, link = _license(run, record, options)
+    license, link = _license(run, record, license, license_link)
     terms = None if link is None or _ADDRESS.fullmatch(link) else Path(link).read_bytes()
-    if triplets := options.triplets:
+    neighbours = triplets.neighbours() if triplets else ""
+    if triplets:
         triplets.check(record.config.language)
         if NEAR in triplets.kinds:
             if not (triplets.model or "embeddings" in record.stages):
                 raise UserError(
-                    f"{run}: has no encoder to find neighbours with; name one with "
-                    "--triplets-model, or train it with `paraloom train-embeddings`"
+                    f"{run}: has no encoder that finds neighbours; name an encoder with "
+                    "--triplets-model, or train one with `paraloom train-embeddings`"
                 )
             own = triplets.model or remote.localise(storage.join(run, "embeddings"))
             triplets = replace(triplets, model=own)
@@ -75,7 +74,7 @@ def make_release(
         raise UserError(f"{out}: exists and is not a release; name another folder with --out")
     work = out.with_name(f".{out.name}.triplets")
     if work.exists() and not triplets:
-        say(f"{work}: left by an interrupted `publish --triplets`; run it again, or remove this")
+        say(f"{work}: left by an interrupted `publish --triplets`; repeat it, or remove the folder")
     with atomic_folder(out) as folder:
         if terms is not None:
             (folder / LICENSE).write_bytes(terms)
@@ -83,7 +82,7 @@ def make_release(
         columns = read_shard(shards[0]).schema.remove_metadata()
         tables = (read_shard(shard).replace_schema_metadata() for shard in shards)
         made = write_configurations(folder, tables, columns, share, seed)
-        release = Release(license, link, options.repo, seed, made)
+        release = Release(license, link, repo, seed, made)
         splits = {split.name: split.rows for split in made[0].splits}
         about = {
             "paraloom": metadata.version("paraloom"),
@@ -99,7 +98,7 @@ def make_release(
             release = release._replace(
                 configurations=(*made, added),
                 negatives=tuple((kind, KINDS[kind], counts[kind]) for kind in triplets.kinds),
-                neighbours=options.triplets.neighbours() if options.triplets else "",
+                neighbours=neighbours,
             )
             about["triplets"] = {kind: counts[kind] for kind in triplets.kinds}
         size = sum(split.size for split in made[0].splits)
@@ -115,15 +114,16 @@ def make_release(
 
 
 def files_of(folder: Path) -> list[str]:
-    """The paths of all files of a release, sorted."""
+    """Return the paths of all files of a release, sorted."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return sorted(path.relative_to(folder).as_posix() for path in files)
 
 
 def push(folder: Path, repo: str) -> str:
-    """Send a release to the data set `repo`, which is private if it is new; return its address.
+    """Upload a release to the data set `repo` on the Hub, and return the address of the data set.
 
-    Files of an earlier release are replaced; other files in the repository stay.
+    A new data set is private. In an existing one, only the files of an earlier release are
+    replaced.
     """
     from huggingface_hub import HfApi
 
@@ -133,7 +133,8 @@ def push(folder: Path, repo: str) -> str:
         there = set(api.list_repo_files(repo, repo_type="dataset"))
         if ABOUT not in there and there - {".gitattributes", "README.md"}:
             raise UserError(
-                f"--repo {repo}: has files that `paraloom publish` did not upload; name another"
+                f"--repo {repo}: has files that `paraloom publish` did not upload; name another "
+                "data set"
             )
         api.upload_folder(
             folder_path=folder,
@@ -145,10 +146,12 @@ def push(folder: Path, repo: str) -> str:
     return str(url)
 
 
-def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str, str | None]:
-    """The licence in the user's words, and the link to it if it is not on the Hub's list."""
+def _license(
+    run: str, record: RunRecord, given: str | None, link: str | None
+) -> tuple[str, str | None]:
+    """Return the licence as the user wrote it, and its link if it is not on the Hub's list."""
     source = record.config.input
-    license = " ".join((options.license or (source.license if source else None) or "").split())
+    license = " ".join((given or (source.license if source else None) or "").split())
     name = license_name(license)
     if not name:
         raise UserError(
@@ -157,10 +160,10 @@ def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str,
         )
     if name in HUB_LICENSES:
         return license, None
-    if not options.license_link:
+    if not link:
         raise UserError(
             f"the licence {license!r} is not on the Hub's list "
             "(https://huggingface.co/docs/hub/repositories-licenses); choose one with --license, "
             "or give the address or the file of its text with --license-link"
         )
-    return license, options.license_link
+    return license, link

@@ -1,7 +1,4 @@
-"""The configuration `triplets` of a release: (anchor, positive, negative, kind).
-
-A negative is a sentence near the anchor with another meaning.
-"""
+"""The configuration `triplets` of a release, with anchor, positive, negative and kind."""
 
 import random
 import shutil
@@ -39,29 +36,29 @@ KINDS = {
     NEAR: "a translation of another sentence that is near the anchor",
     **{name: f"the positive with {meaning}" for name, (_, meaning) in CHANGES.items()},
 }
-"""Kinds of negatives, and their meaning."""
+"""The kinds of negatives and their descriptions."""
 
 _TRIPLETS = pa.schema(
     [*PAIRS, *(pa.field(name, pa.string(), nullable=False) for name in ("negative", "kind"))]
 )
-_ROWS = 8192  # pairs in a block
-_JUDGED = 4  # candidates for a pair that the cross-encoder scores
+_ROWS = 8192  # number of pairs in a block
+_JUDGED = 4  # number of candidates of a pair that the cross-encoder scores
 _COLUMNS = ("source", "reference", "translation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TripletOptions:
-    """The user's options of triplets."""
+    """The options of triplets."""
 
     kinds: tuple[str, ...]
-    model: str | None = None  # sentence encoder; None: the run's
+    model: str | None = None  # an encoder, or None for the encoder of the run
     cross_encoder: str | None = None
     spacy: str = "en_core_web_sm"
     wordnet: str = "/usr/share/wordnet"
     bounds: Bounds = field(default_factory=Bounds)
 
     def check(self, language: str) -> None:
-        """Check the kinds, before a release is made."""
+        """Check the kinds of negatives for a corpus in this language."""
         if unknown := set(self.kinds) - {*KINDS}:
             raise UserError(f"--triplets {min(unknown)}: choose among {', '.join(KINDS)}, all")
         changes = [kind for kind in self.kinds if kind in CHANGES]
@@ -69,7 +66,7 @@ class TripletOptions:
             raise UserError(f"--triplets: {', '.join(changes)}: for English only; use {NEAR}")
 
     def neighbours(self) -> str:
-        """The names of the models that find neighbours, without paths; "" without kind `near`."""
+        """Return the names of the models that find neighbours, or "" without the kind `near`."""
         if NEAR not in self.kinds:
             return ""
         models = [self.model or "the run's encoder", self.cross_encoder or ""]
@@ -77,7 +74,7 @@ class TripletOptions:
         return " and ".join(shown)
 
     def digests(self) -> list[str]:
-        """The digests of the models that decide on negatives."""
+        """Return the digests of the models that find neighbours."""
         names = {"--triplets-model": self.model, "--triplets-cross-encoder": self.cross_encoder}
         return [digest(fetch(name, option)) for option, name in names.items() if name]
 
@@ -85,27 +82,27 @@ class TripletOptions:
 class Block(NamedTuple):
     """Consecutive pairs of a split."""
 
-    start: int  # number of the first pair
+    start: int  # index of the first pair in the split
     anchors: pa.Array
     positives: pa.Array
 
 
 class Rows(NamedTuple):
-    """The pairs of a split, in files with all columns, and a folder for results."""
+    """The pairs of a split."""
 
-    files: Sequence[Path]
-    work: Path
+    files: Sequence[Path]  # of the configuration `full`
+    work: Path  # prefix of temporary files
     seed: int
 
     def blocks(self) -> Iterator[Block]:
-        """All pairs, in their order."""
+        """Yield all pairs in order."""
         start = 0
         for batch in self._batches("reference", "translation"):
             yield Block(start, *batch.columns)
             start += len(batch)
 
     def hashes(self) -> list[np.ndarray]:
-        """Hashes of all sources, references and translations, uint64 [n] each; they ignore case."""
+        """Return hashes of all sources, references and translations: uint64 [n] each."""
         batches = [
             [text_hashes(normalised(column)) for column in batch.columns]
             for batch in self._batches(*_COLUMNS)
@@ -118,13 +115,13 @@ class Rows(NamedTuple):
 
 
 Negatives = dict[str, list[str | None]]
-"""By kind, the negative of each pair, or None."""
+"""For each kind, the negative of each pair, or None."""
 
 Maker = Callable[[Block], Negatives]
 
 
 def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
-    """Open the makers of the wanted kinds of negatives."""
+    """Yield the makers of the wanted kinds of negatives."""
     if wanted := [kind for kind in options.kinds if kind in CHANGES]:
         yield _Changed(rows, options, wanted)
     if NEAR in options.kinds:
@@ -132,8 +129,7 @@ def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
 
 
 class _Near:
-    """Makes negatives of kind `near`: the nearest positive within the bounds, from a pair that
-    shares neither source nor text with the anchor's pair."""
+    """Makes negatives of the kind `near`: the nearest positives within the bounds."""
 
     def __init__(self, rows: Rows, options: TripletOptions) -> None:
         from paraloom.models.embeddings.applications.mining import write_texts
@@ -156,7 +152,7 @@ class _Near:
                 self.cross_encoder = open_cross_encoder(Path(options.cross_encoder))
 
     def __call__(self, block: Block) -> Negatives:
-        """The negatives of a block."""
+        """Return the negatives of a block."""
         anchors = unit_vectors(self.embed, block.anchors)
         own = np.arange(block.start, block.start + len(anchors))
         found, scores = self.index.nearest(anchors)
@@ -170,15 +166,15 @@ class _Near:
         return {NEAR: [text if any(ok) else None for text, ok in zip(texts, usable, strict=True)]}
 
     def _same(self, own: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """The found pairs that share the source or a text with the anchor's pair: bool [n, k]."""
+        """Return which found pairs share the source or a text with the pair itself: bool [n, k]."""
         source, *texts = self.hashes
-        none = text_hashes(pa.array([""]))  # the source of pairs that were never translated
+        none = text_hashes(pa.array([""]))  # pairs that were not translated have an empty source
         same = [(source[found] == source[own][:, None]) & (source[found] != none)]
         same += [theirs[found] == mine[own][:, None] for mine in texts for theirs in texts]
         return np.asarray(np.any(same, axis=0))
 
     def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
-        """Which of the first usable pairs the cross-encoder scores within the upper bounds, too."""
+        """Return which of the first usable pairs the cross-encoder accepts: bool [n, k]."""
         from paraloom.models.scorers.learned.sentence_similarity import cross_encoder
 
         asked = usable & (np.cumsum(usable, axis=1) <= _JUDGED)
@@ -193,6 +189,8 @@ class _Near:
 
 
 class _Changed:
+    """Makes negatives by changing words of the positive."""
+
     def __init__(self, rows: Rows, options: TripletOptions, kinds: Sequence[str]) -> None:
         from paraloom.models.text.parses import Parser
         from paraloom.models.text.wordnet import open_antonyms
@@ -211,7 +209,7 @@ class _Changed:
             self.antonyms = antonyms_by_tag(nouns, adjectives, counts)
 
     def __call__(self, block: Block) -> Negatives:
-        """The negatives of a block; a text too long to parse has none."""
+        """Return the negatives of a block. A text that is too long to parse has no negative."""
         longest = self.parser.pipeline.max_length
         texts = (text if len(text) <= longest else "" for text in block.positives.to_pylist())
         found: Negatives = {kind: [] for kind in self.kinds}
@@ -226,10 +224,10 @@ class _Changed:
 def write_triplets(
     folder: Path, splits: Sequence[SplitFiles], options: TripletOptions, work: Path, seed: int
 ) -> tuple[Configuration, Counter[str]]:
-    """Write the triplets of a release's pairs, and count them by kind.
+    """Write the triplets of the pairs of a release, and count them by kind.
 
-    The negatives of a pair come from its split. The triplets of each block of pairs stay in `work`
-    until all are made: after a kill, the same command resumes there.
+    The negatives of a pair come from the split of the pair. The folder `work` contains the finished
+    blocks of triplets, so that an interrupted command resumes.
     """
     key = sha256(repr((astuple(options), options.digests(), seed)).encode())
     for split in splits:
@@ -258,14 +256,14 @@ def write_triplets(
 
 
 def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[pa.Table]:
-    """The triplets of a split in blocks; finished blocks in its folder are not made again."""
+    """Yield the triplets of a split in blocks. Blocks that an earlier command finished are read."""
     opened: list[Maker] = []
     with meter(f"triplets {split.name}", split.rows, "pairs") as progress:
         for block in rows.blocks():
             path = rows.work.with_suffix(f".{block.start}.parquet")
             try:
                 made = pq.read_table(path, schema=_TRIPLETS)
-            except (OSError, pa.ArrowException):  # missing or damaged
+            except (OSError, pa.ArrowException):  # the file is missing or damaged
                 opened = opened or [*makers(rows, options)]
                 made = _triplets(block, opened)
                 with atomic_file(path) as temporary:
@@ -275,9 +273,9 @@ def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[
 
 
 def _triplets(block: Block, opened: Sequence[Maker]) -> pa.Table:
-    """The triplets of a block; the triplets of a pair are adjacent.
+    """Return the triplets of a block, ordered by pair.
 
-    A negative that differs from its anchor or positive only in case and punctuation is left out.
+    A negative that differs from the anchor or the positive only in case or punctuation is excluded.
     """
     rows, negatives, kinds = [], [], []
     for kind, texts in ((kind, of) for make in opened for kind, of in make(block).items()):

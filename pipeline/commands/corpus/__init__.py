@@ -1,1 +1,1 @@
-"""Commands that build a corpus."""
+"""Commands that build a corpus or train an encoder on it."""

@@ -1,8 +1,4 @@
-"""`paraloom estimate`: time, cost and disk of a run, from the receipts of a run on a sample.
-
-The run on the sample is in a temporary folder, and trains nothing. The time that its workers spent
-on rows is extrapolated; the time to start a job is not.
-"""
+"""`paraloom estimate`: estimates the time, cost and disk space of a run, without start-up times."""
 
 import argparse
 import tempfile
@@ -46,37 +42,38 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RANKED, TARGETS
 from paraloom.pipeline.stages.generate import GeneratedBy, GenerateRecord
 
-_SENTENCES, _FEW = 2_000, 200  # rows in the sample; _FEW if another machine is to translate
+_SENTENCES = 2_000  # rows in the sample
+_FEW = 200  # rows in the sample with --rows-per-second
 
 
 @model(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """Time, tokens and cost of a generator's answers to all pairs, at the measured speed."""
+    """The estimated time, tokens and cost of a language model's answers to all pairs."""
 
-    answers: int  # number of measured answers, to pairs of the sample
+    answers: int  # number of answers that the estimate extrapolates
     seconds: float
     tokens_in: float
     tokens_out: float
-    cost: float | None  # None without prices or counts of tokens
+    cost: float | None  # None if prices or token counts are unknown
 
 
 class Estimated(BaseModel):
-    """An estimate, and its JSON form."""
+    """The JSON form of `paraloom estimate`."""
 
     rows: int
-    counted: bool  # whether rows were counted, not estimated from files' sizes and beginnings
+    counted: bool  # whether `rows` is exact, not estimated from the first rows
     rejected: float  # share of the rows that cannot be used
     kept: float  # share of the usable rows that `where`, `unique` and `near_duplicates` keep
-    translated: float  # share of the kept rows whose texts are translated
-    sampled: int  # sentences that were translated
+    translated: float  # share of the kept rows that are translated
+    sampled: int  # number of sentences that were translated for the estimate
     jobs: dict[str, Job] = {}  # by stage
     left_out: list[str] = []  # scorers that were not timed
-    not_timed: list[str] = []  # stages that are not among the jobs
-    requests: int  # number of requests to each generator of kind chat
-    generators: dict[str, Requests] = {}  # the generators that have answered
+    not_timed: list[str] = []  # stages without an estimate
+    requests: int  # number of requests to each language model
+    generators: dict[str, Requests] = {}  # by language model, if it answered
     translation_hours: float = 0.0  # on one machine
     translation_cost: float | None = None  # with --gpu-hour
-    basis: list[str]  # what the estimates rest on, in words
+    basis: list[str]  # sentences that explain the estimate
 
 
 def command(
@@ -85,36 +82,26 @@ def command(
     changes: Changes = None,
     gpu_hour: Annotated[
         float | None,
-        option(
-            "PRICE",
-            "Price per hour of one machine; also prints the cost of back-translation.",
-            min=0,
-        ),
+        option("PRICE", "Price of one machine per hour, for the cost of back-translation.", min=0),
     ] = None,
     rows: Annotated[int | None, option("N", "Number of rows in the whole input.", min=1)] = None,
     rows_per_second: Annotated[
         float | None,
-        option(
-            "RATE",
-            "Sentences per second that --device translates; then only 200 are translated here.",
-            min=1e-9,
-        ),
+        option("RATE", "Sentences per second that another machine translates.", min=1e-9),
     ] = None,
     device: Annotated[
-        str, option("NAME", "Name of the machine that --rows-per-second describes.")
+        str, option("NAME", "Name of the machine of --rows-per-second.")
     ] = "another machine",
     requests: Annotated[
         int,
-        option(
-            "N", "Pairs to send to each language model of `generators`, which costs money.", min=0
-        ),
+        option("N", "Pairs to send to each language model of `generators`. Costs money.", min=0),
     ] = 0,
     json: JsonFile = None,
 ) -> None:
-    """Run the stages on about 2,000 rows of the input on this machine, and extrapolate.
+    """Run the stages on a sample of 2,000 rows on this machine, and extrapolate.
 
-    Estimates have two digits. They exclude training (PARAGRAM, encoder); a line names what is left
-    out.
+    With --rows-per-second, the sample has 200 rows. Estimates have two significant digits and do
+    not include training. A line below the table lists the stages that are not included.
     """
     run, arguments = read_config(config, changes or ()), beam_options(context)
     connect(arguments, [run.run])
@@ -137,10 +124,10 @@ def estimate(
     requests: int = 0,
     arguments: Sequence[str] = (),
 ) -> Estimated:
-    """Take a sample through the pair stages on this machine, and extrapolate.
+    """Run the pair stages on a sample on this machine, and extrapolate to the whole input.
 
-    `elsewhere` is the rate and name of another machine that is to translate; `arguments` are
-    Beam's options. The other arguments are the command's options.
+    `elsewhere` is the rate (sentences per second) and the name of another machine that translates.
+    `arguments` are options for Beam. `rows` and `requests` are the options of the command.
     """
     run, has_candidates = Run.open(config), config.translates or config.is_mined
     if config.translates and config.nmt.model is None and "nmt" not in run.records:
@@ -167,7 +154,7 @@ def estimate(
     )
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--runner")
-    _, here = parser.parse_known_args(arguments)  # all arguments but --runner
+    _, here = parser.parse_known_args(arguments)  # all options except --runner
     asked, ranked = dict[str, GeneratedBy](), ("score", RANKED, "select")
     with tempfile.TemporaryDirectory() as folder:
         if config.chats and requests:
@@ -209,8 +196,8 @@ def estimate(
     for of in config.chats:
         if (took := asked.get(of.name)) and took.requests:
             found.generators[of.name] = _all_requests(of, took, found.requests)
-    if answered := [*found.generators.values()]:
-        seconds = max(of.seconds for of in answered)  # all servers are asked in parallel
+    if answered := found.generators.values():
+        seconds = max(of.seconds for of in answered)  # servers are asked in parallel
         job = replace(rest["score"], device=f"{len(answered)} language model(s)", cores=cores())
         found.jobs["generate"] = replace(job, rate=job.rows / seconds)
     found.jobs |= rest
@@ -222,7 +209,7 @@ def estimate(
 
 
 def _all_requests(of: ChatGenerator, took: GeneratedBy, requests: int) -> Requests:
-    """Extrapolate a generator's measured answers to all requests."""
+    """Extrapolate the measured answers of a language model to all requests."""
     scale = requests / took.requests
     least = 60 / of.requests_per_minute if of.requests_per_minute else 0
     return Requests(
@@ -235,8 +222,10 @@ def _all_requests(of: ChatGenerator, took: GeneratedBy, requests: int) -> Reques
 
 
 def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
-    """The number of pairs that `input.where`, `unique` and `near_duplicates` keep, and the kept
-    pairs to translate."""
+    """Apply `input.where`, `unique` and `near_duplicates` to pairs.
+
+    Returns the number of pairs that are kept, and the pairs that are translated.
+    """
     pairs = options.accepted(pairs)
     if (least := options.near_duplicates) and len(pairs):
         from paraloom.beam_jobs.near_duplicates import near_copies
@@ -254,7 +243,7 @@ def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
 
 
 def job_table(jobs: dict[str, Job]) -> Table:
-    """The estimates of the stages, and their sum, as a table."""
+    """Return a table of the estimates of all stages and their sum."""
     title = "Estimates for the whole input on this machine"
     table = number_table(title, "stage", numbers=("rows", "measured", "time", "disk", "memory"))
     for stage, job in jobs.items():
@@ -276,7 +265,7 @@ def _size(size: float) -> str:
 
 
 def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[str]:
-    """Lines that explain the basis of all estimates but the translation's."""
+    """Return sentences that explain all estimates except that of the translation."""
     how = "counted" if found.counted else "estimated from the files' sizes and beginnings"
     lines = [
         f"Rows: {how}; {found.rejected:.1%} of the rows read cannot be used.",
@@ -303,10 +292,10 @@ def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[s
 
 
 def rate(value: float) -> str:
-    """A number with two significant digits, and commas between thousands."""
+    """Format a number with two significant digits and commas between thousands."""
     return f"{two_digits(value):,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def two_digits(value: float) -> float:
-    """The value, rounded to two significant digits."""
+    """Round a number to two significant digits."""
     return float(f"{value:.2g}")

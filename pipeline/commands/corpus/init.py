@@ -1,4 +1,4 @@
-"""`paraloom init`: a configuration for the files that a user has."""
+"""`paraloom init`: writes a configuration for the user's files."""
 
 import io
 import re
@@ -30,33 +30,33 @@ from paraloom.pipeline.config.read import SAMPLE, is_sample, parse_config
 from paraloom.pipeline.pages.render import environment
 from paraloom.pipeline.stages import back_translate
 
-_READ = 500  # number of rows whose languages are identified
+_READ = 500  # rows that are read to identify their language
 _BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
-_IDS = ("id", "caption_id", "uid", "tuid")  # usual names of a column of ids
+_IDS = ("id", "caption_id", "uid", "tuid")  # names that columns of ids usually have
 _OPUS = "opus:"
-_SEGMENT = "xml:lang="  # prefix of the names of segments in TMX
+_SEGMENT = "xml:lang="  # prefix of the names of TMX segments
 _ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # English, multilingual
 
 
 def command(
-    files: Annotated[list[str], argument("FILES…", "Bitext files, for Moses both; or opus:NAME.")],
+    files: Annotated[
+        list[str], argument("FILES…", "Files of a bitext (two for Moses), or opus:NAME.")
+    ],
     out: Annotated[Path, option("FILE", "Configuration to write.")] = Path("paraloom.yaml"),
     model: Annotated[
-        str | None, option("NAME", "The translation model: a folder, or a name on the Hub.")
+        str | None, option("NAME", "Translation model: a folder or a name on the Hub.")
     ] = None,
     start: Annotated[
         str | None,
-        option("FILE", "Copy all keys but run and input from FILE, or from `sample`.", "--from"),
+        option("FILE", "Copy all sections except input from FILE or from `sample`.", "--from"),
     ] = None,
-    source_language: Annotated[
-        str, option("CODE", "With opus:NAME: OPUS's code for the source.")
-    ] = "cs",
-    target_language: Annotated[
-        str, option("CODE", "With opus:NAME: OPUS's code for the references.")
-    ] = ENGLISH,
+    source_language: Annotated[str, option("CODE", "Source language of opus:NAME.")] = "cs",
+    target_language: Annotated[str, option("CODE", "Target language of opus:NAME.")] = ENGLISH,
 ) -> None:
-    """Detect format, columns and languages of the files, and write a short configuration that
-    runs. With a translation model, also estimate the run. No existing file is replaced.
+    """Detect the format, columns and languages of files, and write a short configuration.
+
+    With --model, also estimate the time and disk space of the run. An existing configuration is
+    not replaced.
     """
     if start and model:
         raise UserError("init: give --model or --from, not both: the file names the model")
@@ -102,7 +102,7 @@ def command(
 
 
 def _free_run(name: str, out: Path) -> str:
-    """A run folder that does not exist, and that no configuration beside `out` names."""
+    """Return a new run folder that no configuration in the folder of `out` uses."""
     stem = re.sub(r"[^\w-]+", "-", name.split(".")[0]) or "mine"
     beside = (path.read_text("utf-8", "replace") for path in out.absolute().parent.glob("*.y*ml"))
     named = {run for text in beside for run in re.findall(r"^run: *[\"']?([^\s\"']+)", text, re.M)}
@@ -111,7 +111,7 @@ def _free_run(name: str, out: Path) -> str:
 
 
 def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
-    """The keys of `input` for some files, with absolute paths, and the beginning of the files."""
+    """Return the keys of `input` that read the files, and the first rows of the files."""
     paths = [str(Path(file).absolute()) for file in files]
     kinds = {_format(path): path for path in paths}
     if len(kinds) > 1:
@@ -132,7 +132,7 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
         named = (of for of in _names(form, paths[0]) if of.startswith(_SEGMENT))
         codes = [of.removeprefix(_SEGMENT) for of in named]
         if len(codes) < 2:
-            raise UserError(f"{paths[0]}: its first units are not in two languages")
+            raise UserError(f"{paths[0]}: the first units of the file are not in two languages")
         first, second = _english_last(codes)[-2:]
         layout = Layout(languages=(first, second))
     elif form in ("parquet", "jsonl", "csv"):
@@ -153,7 +153,7 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
 
 
 def _opus(files: list[str], codes: tuple[str, str]) -> tuple[dict[str, Any], BitextPreview]:
-    """The keys of `input` for corpora of OPUS, with their versions, and their beginning."""
+    """Return the keys of `input` for corpora of OPUS, and the first rows of the corpora."""
     bitexts = find_bitext("opus", [of.removeprefix(_OPUS) for of in files], Layout(codes=codes))
     found = [opus.terms(bitext.paths[0]) for bitext in bitexts]
     return {
@@ -182,19 +182,19 @@ def _format(path: str) -> str:
         return "tmx"
     columns = line.count(b"\t") + 1
     names = line.decode(errors="replace").split("\t")
-    if columns > 3 and all(map(NAME.fullmatch, names)):  # CzEng's lines have scores
+    if columns > 3 and all(map(NAME.fullmatch, names)):  # a header; lines of CzEng have numbers
         if b'"' not in head:
             return "csv"
-        raise UserError(f"{path}: set input.format: csv if its quotes are those of CSV")
+        raise UserError(f"{path}: set input.format: csv if the quotes enclose fields, as in CSV")
     if columns not in _BY_COLUMNS:
         raise UserError(f"{path}: no input.format has {columns} columns; see docs/inputs.md")
     return _BY_COLUMNS[columns]
 
 
 def _columns(form: str, paths: list[str]) -> dict[str, str]:
-    """The columns of the two languages with the longest texts; English text is the reference."""
+    """Return the columns of the two languages with the longest texts. English is the reference."""
     names = _names(form, paths[0])
-    found: dict[str, tuple[float, str]] = {}  # by language: mean length, and the column
+    found: dict[str, tuple[float, str]] = {}  # language: mean number of characters, column
     for name in names:
         with suppress(UserError):  # the column has no text
             seen = _preview(form, paths[:1], Layout(columns={"source": name, "reference": name}))
@@ -212,7 +212,7 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
 
 
 def _ids(form: str, paths: list[str], layout: Layout, seen: BitextPreview) -> str:
-    """The name of a column that has a different id in each row read; "" if there is none."""
+    """Return the name of a column with a distinct id in each row that was read, or ""."""
     for name in (name for name in _IDS if name in _names(form, paths[0])):
         with suppress(UserError):  # the column has neither text nor numbers
             columns = {**layout.columns, "id": name}
@@ -232,20 +232,19 @@ def _preview(form: str, paths: Paths, layout: Layout) -> BitextPreview:
 
 def _language(seen: BitextPreview, side: str) -> str:
     if not (language := spoken(seen.pairs[side]).language):
-        raise UserError(f"input: no {side} in the first rows has letters")
+        raise UserError(f"input: the first rows have no {side} with letters")
     return language
 
 
 def _names(form: str, path: str) -> list[str]:
-    """The names of the columns of a file of records."""
     return list(READERS[form].head(path)[1])  # type: ignore[attr-defined]
 
 
 def _sections(start: str) -> str:
-    """The text of all sections of a configuration, except run and input."""
+    """Return the text of all sections of a configuration except run and input."""
     path = SAMPLE / "sample.yaml" if is_sample(start) else Path(start)
     text = path.read_text("utf-8-sig")
-    text = text.replace("${PARALOOM_SAMPLE}/cs-en", "null")  # knows only the sample
+    text = text.replace("${PARALOOM_SAMPLE}/cs-en", "null")  # the model fits only the sample
     text = text.replace("${PARALOOM_SAMPLE}", str(SAMPLE))
     sections = re.split(r"^(?=\w+:)", text, flags=re.MULTILINE)[1:]
     return "".join(of for of in sections if not re.match("(run|input):", of))

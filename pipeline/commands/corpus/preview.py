@@ -1,4 +1,4 @@
-"""`paraloom preview`: the pipeline on a sample of the input, and its report."""
+"""`paraloom preview`: runs the stages on a sample of the input, and writes a report."""
 
 from typing import Annotated, Any
 
@@ -24,11 +24,11 @@ def command(
     changes: Changes = None,
     rows: Annotated[int, option("N", "Rows to sample.", "-n", min=1, max=small_run.READ)] = 200,
 ) -> None:
-    """Sample rows of the input, and run the stages up to selection on them, in the folder
-    RUN/preview. Its report shows rejected rows, translations, scores and selected pairs.
+    """Draw random rows of the input, and run all stages up to selection in RUN/preview.
 
-    Nothing is trained. Finished models of the run are used; without one of them, the preview ends
-    before the stage that needs it, or leaves scores out, and says so.
+    The report shows rejected rows, translations, scores and selected pairs. A preview trains no
+    model, but uses models that the run has trained. If a model is missing, the preview skips the
+    scores or stages that need the model, and prints their names.
     """
     read, arguments = read_config(config, changes or ()), beam_options(context)
     connect(arguments, [read.run])
@@ -38,7 +38,7 @@ def command(
 
 
 def prepare(run: Run, rows: int) -> tuple[str, Config]:
-    """Write the sample; return the last stage to make from it, and the preview's configuration."""
+    """Write the sample. Return the name of the last stage and the preview's configuration."""
     config = run.config
     seen = small_run.read_beginnings(config, "preview")
     sample = small_run.draw(seen.pairs, rows, config.seed)
@@ -60,14 +60,14 @@ def prepare(run: Run, rows: int) -> tuple[str, Config]:
     return target, small
 
 
-def _without_training(run: Run) -> tuple[dict[str, dict[str, Any]], str]:
-    """Changes to sections that avoid all training, and the last stage that can then be made."""
+def _without_training(run: Run) -> tuple[dict[str, Any], str]:
+    """Return changed sections that avoid all training, and the last stage that they allow."""
     config, target = run.config, "select"
     left = small_run.scorers_at_hand(run)
     out = [scorer for scorer in config.score.scorers if scorer not in left]
     score = {"scorers": left or ["translation_score"]}
     if out:
-        say(f"preview: leaves out {', '.join(out)}: only a run makes what they need")
+        say(f"preview: leaves out {', '.join(out)}, because the run has not made their resources")
     select: dict[str, Any] = {"size": None}
     where = (Predicate.parse(text).column for text in config.select.where)
     gone = {*CHOSEN, *out, *map(schema.decile, out)}

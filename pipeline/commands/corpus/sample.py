@@ -1,4 +1,4 @@
-"""`paraloom sample`: the sample's files and its configuration in a folder."""
+"""`paraloom sample`: copies the sample and its configuration to a folder."""
 
 import shutil
 from pathlib import Path
@@ -11,11 +11,10 @@ from paraloom.pipeline.commands.options import argument
 from paraloom.pipeline.config.read import SAMPLE
 
 
-def command(
-    folder: Annotated[Path, argument("FOLDER", "The folder to create.")],
-) -> None:
-    """Copy the Czech–English sample of the package: bitext, phrase pairs, labelled pairs, and a
-    configuration that names them, as a start for your own.
+def command(folder: Annotated[Path, argument("FOLDER", "The folder to create.")]) -> None:
+    """The sample has Czech–English bitext, phrase pairs, labelled pairs, and a configuration.
+
+    Use the configuration as a template for your own.
     """
     if folder.exists():
         raise UserError(f"{folder}: already exists; name another folder")
@@ -23,6 +22,6 @@ def command(
     with atomic_folder(folder) as work:
         shutil.copytree(SAMPLE, work, dirs_exist_ok=True)
         config = work / "sample.yaml"
-        _, text = config.read_text("utf-8").split("\n", 1)  # without the line that is for editors
+        _, text = config.read_text("utf-8").split("\n", 1)  # drop the first line, for editors only
         config.write_text(text.replace("${PARALOOM_SAMPLE}", str(folder)), "utf-8")
     show(f"paraloom corpus --config {folder / 'sample.yaml'}")

@@ -1,4 +1,4 @@
-"""`paraloom select`: run up to the corpus; with --dry-run, only count the pairs it would have."""
+"""`paraloom select`: runs the stages up to selection, or counts the pairs it would select."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import (
     Changes,
     ConfigFile,
+    Force,
     JsonFile,
     OnInterrupt,
     beam_options,
@@ -37,9 +38,9 @@ class Counted(BaseModel):
     """The JSON form of `paraloom select --dry-run`."""
 
     run: str
-    selection: str  # the selection's name
-    rows: dict[str, int]  # number of rows by reason for rejection; the last one is `selected`
-    pairs: list[dict[str, Any]]  # pairs that --show prints
+    selection: str  # name of the selection
+    rows: dict[str, int]  # number of rows by reason for rejection; the last reason is `selected`
+    pairs: list[dict[str, Any]]  # the pairs that --show prints
 
 
 def command(
@@ -50,22 +51,21 @@ def command(
         str,
         option(
             "NAME",
-            "Make the named selection NAME, beside the run's corpus; select.named or --set "
-            "select.… describes it.",
+            "Make a further corpus, in RUN/selections/NAME, from the named selection in "
+            "select.named or from --set select.…",
         ),
     ] = "",
-    force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,
+    force: Force = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only count the selected pairs; write nothing.")
+        bool, typer.Option("--dry-run", help="Count the selected pairs, and write nothing.")
     ] = False,
     show: Annotated[int, option("N", "With --dry-run: also print N random pairs.", min=0)] = 0,
     json: JsonFile = None,
     on_interrupt: OnInterrupt = None,
 ) -> None:
-    """Stages that are up to date are not run again; an interrupted run resumes.
+    """Stages that are up to date are skipped. An interrupted run resumes.
 
-    --dry-run reads the pairs of a run that has deciles: try conditions with --set 'select.where=…'.
-    With --name NAME, they make a corpus in RUN/selections/NAME, which later commands keep.
+    --dry-run needs a run with deciles. Use it to try conditions, such as --set 'select.where=…'.
     """
     beam = beam_options(context, on_interrupt)
     read = read_config(config, changes or (), name)
@@ -83,14 +83,12 @@ def command(
     pairs = sample(shards, found, show, criteria)
     if show:
         out.print(_pairs(pairs))
-    write_json(
-        json, Counted(run=read.run, selection=name, rows=found.counts, pairs=pairs.to_pylist())
-    )
+    rows = pairs.to_pylist()
+    write_json(json, Counted(run=read.run, selection=name, rows=found.counts, pairs=rows))
 
 
 def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
-    """The part files of a run's `bucket`, and the criteria of the configuration or of a named
-    selection. Raises a UserError if a stage that they need is not up to date."""
+    """Return the shards of `bucket`, and the criteria of the run or of a named selection."""
     config = with_selections(config)
     place = check_selection(config.run, config.select.selections, name)
     whole = Run.open(config)
@@ -109,7 +107,7 @@ def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
 
 
 def sample(shards: Sequence[Shard], found: Preview, size: int, criteria: Criteria) -> pa.Table:
-    """At most `size` random selected pairs, with the scores that selected them."""
+    """Return at most `size` random selected pairs, with the scores that the criteria read."""
     count = len(found.rows)
     chosen = np.sort(np.random.default_rng().permutation(count)[:size])
     where = (predicate.column for predicate in criteria.where)

@@ -1,4 +1,4 @@
-"""Runs on a sample of the input, for `preview` and `estimate`, and measurements of their stages."""
+"""Runs on a sample of the input, for `preview` and `estimate`, and measurements of such runs."""
 
 import io
 from collections.abc import Sequence
@@ -33,37 +33,39 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RANKED
 
 READ = 20_000
-"""Number of rows, at the beginnings of the files, from which samples are drawn."""
+"""The number of rows from which a sample is drawn, at the beginnings of the files."""
 
 
 @model(frozen=True, slots=True, kw_only=True)
 class Job:
     """The estimate of a stage."""
 
-    rows: int  # number of rows to read, or to translate
+    rows: int  # number of rows that the stage reads or translates
     rate: float  # rows per second on `cores` cores
-    size: float  # bytes written
-    memory: int  # bytes, the largest peak of a worker on the sample
+    size: float  # bytes that the stage writes
+    memory: int  # peak memory of a worker, in bytes
     cores: int = 1
     device: str = "a core"
 
     def of(self, rows: float, share: float = 1.0, many: int = 1) -> "Job":
-        """The estimate for `rows` rows, if the stage writes a `share` of them and the measured rate
-        counts each row `many` times."""
+        """Extrapolate to `rows` rows, of which the stage writes a `share`.
+
+        `many` is the number of times that the measured rate counts each row.
+        """
         size = self.size / self.rows * rows * share
         return replace(self, rows=round(rows), rate=self.rate / many, size=size)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def seconds(self) -> float:
-        """Time on this machine, if all its cores are as fast as the measured ones."""
+        """The time on all cores of this machine."""
         return self.rows / self.rate * self.cores / cores()
 
 
 def read_beginnings(config: Config, command: str) -> BitextPreview:
-    """Read the first rows of the input, and check their languages, for a `command`."""
+    """Read rows for a `command` at the beginnings of the files, and check their languages."""
     if (options := config.input) is None:
-        raise UserError(f"input: is missing: there is nothing to {command}")
+        raise UserError(f"input: is missing, so there is nothing to {command}")
     bitexts = find_bitext(options.format, options.paths, options.layout)
     notify(of_codes(options))
     check_texts(options, bitexts)
@@ -71,14 +73,13 @@ def read_beginnings(config: Config, command: str) -> BitextPreview:
 
 
 def draw(pairs: pa.Table, rows: int, seed: int) -> pa.Table:
-    """Draw at most this many random pairs; keep their order."""
+    """Return at most `rows` random pairs, in the order of the input."""
     drawn = np.random.default_rng(seed).permutation(len(pairs))[:rows]
     return pairs.take(pa.array(np.sort(drawn))).combine_chunks()
 
 
 def write_sample(config: Config, sample: pa.Table, folder: str) -> dict[str, Any]:
-    """Write the sample into a folder, as pairs or lines of plain text; return the keys of `input`
-    with which a run reads it."""
+    """Write a sample to a folder, and return the keys of `input` that read it."""
     if config.is_plain_text:
         path = storage.join(folder, "sample.txt")
         lines = (f"{line}\n" for line in sample["reference"].to_pylist())
@@ -86,13 +87,13 @@ def write_sample(config: Config, sample: pa.Table, folder: str) -> dict[str, Any
         return {"paths": [path], "clean": []}
     path = write_shard(storage.join(folder, "sample.parquet"), sample).path
     form: dict[str, Any] = {"format": "parquet", "columns": {}}
-    if config.is_mined:  # mined translations are read as sources
+    if config.is_mined:  # in a sample of mined pairs, `source` contains the translations
         form = {"format": "pairs", "columns": {"translation": "source"}}
     return {**form, "paths": [path], "clean": []}
 
 
 def scorers_at_hand(run: Run) -> list[str]:
-    """The scorers without a resource, or with one that the configuration names or the run made."""
+    """Return the scorers whose resources are in the configuration or already made by the run."""
     given, there = run.config.score, {None, "translation_model", *run.records}
     if run.config.nmt.forward_model or "forward_nmt" in run.records:
         there.add("forward_model")
@@ -106,8 +107,10 @@ def scorers_at_hand(run: Run) -> list[str]:
 
 
 def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -> Config:
-    """The configuration of a run on the sample, without training, and without scorers that lack a
-    resource; with `chats`, language models make the candidates, not the translation model."""
+    """Return the configuration of a run on a sample, without training.
+
+    With `chats`, language models make the candidates instead of the translation model.
+    """
     config, given = run.config, run.config.score
     score: dict[str, Any] = {"phrases": given.phrases if "paragram" in run.records else None}
     score["scorers"] = scorers_at_hand(run) or ["translation_score"]
@@ -127,36 +130,31 @@ def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) 
 
 
 def _has_models(config: Config) -> bool:
-    """Whether a scorer has a model; if so, one process scores with all cores."""
+    """Return whether a scorer has a model. Such scorers run in one process on all cores."""
     from paraloom.beam_jobs.score import Scoring
 
     return bool(Scoring(config.score.names, {}, config.score.sources).models)
 
 
 def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ranked: bool) -> Run:
-    """Make the stage `first` on this machine, and if `ranked`, all stages up to the selection.
-
-    If no scorer has a model, one process scores both shards, so that it opens resources once.
-    """
+    """Run the stage `first` on this machine, and with `ranked` all stages up to selection."""
+    # Without models, one process scores both shards, so it opens the resources only once.
     one = [] if _has_models(config) else ["--direct_num_workers=1"]
-    with redirect_stdout(io.StringIO()):  # drops the summary
+    with redirect_stdout(io.StringIO()):  # discard the summary
         made = run_stages(config, [first], arguments, base=base)
         if ranked:
             with redirect_stderr(io.StringIO()):  # the first stage has printed all messages
                 made = run_stages(config, [RANKED], [*arguments, *one], base=base)
-                with suppress(UserError):  # the sample may have no pair to select
+                with suppress(UserError):  # the selection may be empty
                     made = run_stages(config, ["select"], [*arguments, *one], base=base)
     return made
 
 
 def measured(run: Run, stage: str, record: PairsRecord, workers: int) -> Job:
-    """The rate, size and memory of a stage on the sample; models used `workers` cores.
-
-    If there are several units, the one that ended first is left out of the rate, because it opened
-    the resources.
-    """
+    """Return the rate, size and memory of a stage on the sample. Models used `workers` cores."""
     done = sorted(receipts(run.folder(stage)), key=lambda receipt: receipt.ended)
-    # Translation times include no opening of resources, and on a GPU the units overlap.
+    # The first unit opened the resources, so the rate excludes it. The times of translations do not
+    # include the opening of models.
     timed = done if stage in ("pivot", "back_translate") else done[1:] or done
     shards = (shard for of in done for shard in (*of.shards, *of.rejected_shards))
     size = sum(shard.size or 0 for shard in shards)

@@ -1,35 +1,34 @@
-"""The commands that run stages: `paraloom corpus`, `paraloom score`, `paraloom train-nmt` …"""
+"""Commands that run stages, such as `paraloom corpus`, `score` and `train-nmt`."""
 
 import sys
 from shutil import which
-from typing import Annotated
 
 import typer
 
 from paraloom.models.printing import say, show
-from paraloom.pipeline.commands.options import Changes, ConfigFile, OnInterrupt, beam_options
+from paraloom.pipeline.commands.options import Changes, ConfigFile, Force, OnInterrupt, beam_options
 from paraloom.pipeline.config.read import is_sample, read_config
 from paraloom.pipeline.run import make
 from paraloom.pipeline.stages import TARGETS
 
 _BEFORE = (
-    "The sample: 10,160 rows of Czech and English become a corpus and an encoder, in about 20 s on "
-    "two cores"
+    "The sample has 10,160 rows of Czech and English. Paraloom makes a corpus and an encoder from "
+    "them, in about 20 s on two cores."
 )
 _AFTER = """\
-The corpus as text: {run}/corpus.tsv.gz
-Why a pair is in it, or not: {paraloom} explain {run} fiction-b1-00train-f000001-s4
-A configuration for your own files: {paraloom} init FILES"""
+Read the corpus as text: {run}/corpus.tsv.gz
+Show why a pair was selected: {paraloom} explain {run} fiction-b1-00train-f000001-s4
+Write a configuration for your own files: {paraloom} init FILES"""
 
 
 def command(
     context: typer.Context,
     config: ConfigFile,
     changes: Changes = None,
-    force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,
+    force: Force = False,
     on_interrupt: OnInterrupt = None,
 ) -> None:
-    """Stages that are up to date are not run again; an interrupted run resumes."""
+    """Stages that are up to date are skipped. An interrupted run resumes."""
     targets = TARGETS[context.info_name]
     beam = beam_options(context, on_interrupt)
     first = is_sample(config) and context.info_name == "corpus"

@@ -1,4 +1,4 @@
-"""`paraloom embed`: sentences to vectors."""
+"""`paraloom embed`: computes the vectors of sentences."""
 
 import sys
 
@@ -6,8 +6,8 @@ from paraloom.pipeline.commands.options import Model
 
 
 def command(model: Model) -> None:
-    """Read one sentence a line on standard input, write a NumPy array (.npy) to standard output."""
-    # torch takes seconds to import, which --help need not wait for.
+    """Read one sentence per line on standard input, and write a NumPy array to standard output."""
+    # These modules import torch, which takes seconds and is not needed for --help.
     from paraloom.models.embeddings.applications.embed import embed_lines
     from paraloom.models.embeddings.model import load_encoder
 

@@ -1,4 +1,4 @@
-"""`paraloom evaluate`: models on STS and SICK; their speed and size."""
+"""`paraloom evaluate`: evaluates models on STS and SICK, and measures their speed and size."""
 
 from typing import Annotated
 
@@ -18,12 +18,12 @@ def command(
     model: OpenModels,
     sts: Annotated[
         list[str] | None,
-        option("DIR", "Folder with <year>/<data set>.tsv, or the STS Benchmark's; repeatable."),
+        option("DIR", "Folder of <year>/<data set>.tsv or of the STS Benchmark. Repeatable."),
     ] = None,
     sick: Sick = None,
     json: JsonFile = None,
 ) -> None:
-    """Give --sts, --sick or both. A table compares models, with sentences/s and size on disk."""
+    """Print a table with one column for each model. --sts, --sick or both are needed."""
     if not (sts or sick):
         raise UserError("evaluate: nothing to evaluate on; give --sts DIR, --sick DIR or both")
     check_distinct(model, "models")
@@ -35,7 +35,7 @@ def command(
     report = evaluate_models(data, [each.evaluated for each in opened])
     distinct = pa.concat_arrays([side for of in data for side in (of.first, of.second)]).unique()
     order = np.random.default_rng(1).permutation(len(distinct))
-    sentences = distinct.take(pa.array(order)).to_pylist()  # in a random order
+    sentences = distinct.take(pa.array(order)).to_pylist()
     costs = [cost(each, sentences) for each in opened]
     table = report.table()
     table.add_row("sentences/s", "", *(f"{each.sentences_per_second:,.0f}" for each in costs))

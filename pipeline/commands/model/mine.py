@@ -1,4 +1,4 @@
-"""`paraloom mine`: paraphrases among the sentences of one language."""
+"""`paraloom mine`: finds paraphrases among the sentences of one language."""
 
 import gzip
 import tempfile
@@ -27,7 +27,7 @@ from paraloom.pipeline.commands.options import JsonFile, argument, option, write
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 
 _ROWS = 8192
-_SEED = 1  # seed for building the index
+_SEED = 1  # for the index of neighbours
 _PAIRS = pa.schema(
     [(name, pa.string()) for name in ("reference", "translation")]
     + [(name, pa.float32()) for name in ("margin", "cosine")]
@@ -36,28 +36,29 @@ _PAIRS = pa.schema(
 
 @dataclass
 class Mining:
-    """The result of `mine`."""
+    """The JSON form of `paraloom mine`."""
 
     sentences: int
     distinct: int
     pairs: int
-    rejected: dict[str, int]  # lines that are no sentences, by reason
+    rejected: dict[str, int]  # unusable lines by reason
     seconds: float
 
 
 def command(
-    files: Annotated[list[str], argument("FILE…", "Text, one sentence per line; globs too.")],
-    model: Annotated[str, option("DIR", "An encoder, or a model of sentence-transformers.")],
-    output: Annotated[str, option("FILE", "The pairs: *.parquet, *.gz or text.")] = "mined.parquet",
+    files: Annotated[list[str], argument("FILE…", "Text, one sentence per line. Globs work.")],
+    model: Annotated[str, option("DIR", "An encoder or a sentence-transformers model.")],
+    output: Annotated[str, option("FILE", "Pairs: *.parquet, *.gz or text.")] = "mined.parquet",
     k: Annotated[int, typer.Option(min=1, max=32, help="Number of neighbours per sentence.")] = 4,
     margin: Annotated[
-        float,
-        typer.Option(min=0, help="Least ratio margin of a pair; higher: fewer, better pairs."),
+        float, typer.Option(min=0, help="Least ratio margin. Higher gives fewer, better pairs.")
     ] = 1.2,
     json: JsonFile = None,
 ) -> None:
-    """To make a corpus of the pairs, read them with `input.format: pairs`. Lines that are equal but
-    for case and punctuation count once. Temporary files are beside the output.
+    """Lines that differ only in case and punctuation count as one sentence.
+
+    A configuration with `input.format: pairs` makes a corpus from the pairs. Temporary files are
+    written to the folder of the output.
     """
     from paraloom.models.embeddings.applications.hard_negatives import Neighbours, write_vectors
     from paraloom.models.embeddings.applications.mining import mine, write_texts
@@ -87,7 +88,7 @@ def command(
 
             def blocks() -> Iterator[pa.StringArray]:
                 for at in range(0, n, _ROWS):
-                    # No slice: Arrow's kernels fail on a cast slice, since its text has an offset.
+                    # Not `slice`: Arrow's kernels fail on a cast slice, whose text has an offset.
                     yield texts.take(pa.array(np.arange(at, min(at + _ROWS, n)))).cast(pa.string())
                     progress.set(min(at + _ROWS, n))
 
@@ -118,7 +119,7 @@ def command(
 
 
 def _sentences(bitexts: list[Bitext], rejected: Counter[str]) -> Iterator[pa.StringArray]:
-    """Blocks of all files' usable lines: not empty, valid, without control characters."""
+    """Yield the usable lines of all files in blocks, and count the others by reason."""
     done = 0
     with meter("read", unit="sentences") as progress:
         for bitext in bitexts:

@@ -1,4 +1,4 @@
-"""`paraloom similarity`: a score for each pair of sentences."""
+"""`paraloom similarity`: scores pairs of sentences."""
 
 import sys
 
@@ -8,9 +8,10 @@ from paraloom.pipeline.commands.options import Model
 
 
 def command(model: Model) -> None:
-    """Read two tab-separated sentences a line on standard input, print one score a line.
+    """Read two tab-separated sentences per line on standard input, and print one score per line.
 
-    The score is the cosine of the two vectors, or the label that the model was trained to predict.
+    The score is the cosine of the two vectors, or the label that the model predicts if it was
+    trained to predict labels.
     """
     encoder = load_encoder(model)
     similarity_lines(encoder.embed, sys.stdin.buffer, sys.stdout.buffer, encoder.compare)

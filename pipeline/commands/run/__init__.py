@@ -1,1 +1,1 @@
-"""Commands that look at a run."""
+"""Commands that show or use the results of a run."""

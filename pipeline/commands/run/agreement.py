@@ -1,4 +1,4 @@
-"""`paraloom agreement`: the agreement of scores with people, and cuts with a wanted precision."""
+"""`paraloom agreement`: compares scores with people's labels, and finds cuts by precision."""
 
 from typing import Annotated
 
@@ -8,6 +8,7 @@ from paraloom.beam_jobs.engine.options import connect
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, argument, beam_options, option, write_json
+from paraloom.pipeline.judging import describe
 from paraloom.pipeline.judging.agreement import (
     JudgedPairs,
     conditions,
@@ -17,15 +18,6 @@ from paraloom.pipeline.judging.agreement import (
     score_labels,
 )
 from paraloom.pipeline.judging.cuts import ENOUGH, AgreementRecord
-from paraloom.pipeline.judging.describe import (
-    by_agreement,
-    counts_line,
-    cut_lines,
-    good_of,
-    interval_in_words,
-    number_in_words,
-    select_lines,
-)
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
 
@@ -37,8 +29,8 @@ def command(
         str | None,
         option(
             "FILE",
-            "Labelled pairs instead of a run's judgments: STS, SICK, or judgments (TSV with "
-            "the columns reference, paraphrase, score).",
+            "Read labelled pairs from a file instead of a run: STS, SICK, or TSV with the columns "
+            "reference, paraphrase, score.",
         ),
     ] = None,
     scorers: Annotated[str, option("A,B", "Use only these scores.")] = "",
@@ -46,27 +38,24 @@ def command(
         list[str] | None,
         option(
             "NAME=PATH",
-            "With --labels: a file or folder that a scorer needs, such as sentence_model=DIR; "
-            "repeatable.",
+            "With --labels: a path that a scorer needs, such as sentence_model=DIR. Repeatable.",
         ),
     ] = None,
     precision: Annotated[
-        list[float] | None,
-        option("P", "Precision that the cut must have; repeatable. Default: 0.9."),
+        list[float] | None, option("P", "Precision of the cut. Repeatable. Default: 0.9.")
     ] = None,
     good: Annotated[
         float, option("LABEL", "Least label of a good pair, from 0 to 100.", min=0.01, max=100)
     ] = 70.0,
     where: Annotated[
         list[str] | None,
-        option(
-            "CONDITION", "Count only pairs that meet this, such as 'unigram_f1 <= 0.7'; repeatable."
-        ),
+        option("CONDITION", "Use only these pairs, such as 'unigram_f1 <= 0.7'. Repeatable."),
     ] = None,
     json: JsonFile = None,
 ) -> None:
-    """Print each score's correlation with the labels, its shares of good pairs by decile, and the
-    cut that keeps the most pairs at a precision.
+    """For each score, print its correlation with the labels and its good pairs by decile.
+
+    For each --precision, print the cut that keeps the most pairs.
     """
     wanted = list(dict.fromkeys(precision or [0.9]))
     if not all(0 < p < 1 for p in wanted):
@@ -107,16 +96,16 @@ def _of_run(run: ScoredRun, names: list[str], where: list[str]) -> JudgedPairs:
 
 
 def _show(found: AgreementRecord) -> None:
-    scores = by_agreement(found.scores)
+    scores = describe.by_agreement(found.scores)
     out = console(max(100, 12 + sum(3 + max(len(name), 16) for name in scores)))
-    out.print(f"{counts_line(found)}.")
+    out.print(f"{describe.counts_line(found)}.")
     agreement = number_table(
         "Agreement with the labels", "score", numbers=["Spearman", "95%"], after=["better is"]
     )
     for name, of in scores.items():
-        interval = interval_in_words(of.interval)
+        interval = describe.interval_in_words(of.interval)
         better = "higher" if of.higher_is_better else "lower"
-        agreement.add_row(name, number_in_words(of.spearman), interval, better)
+        agreement.add_row(name, describe.number_in_words(of.spearman), interval, better)
     out.print(agreement)
     if found.references < ENOUGH:
         out.print(f"An interval needs {ENOUGH} judged references.")
@@ -125,12 +114,12 @@ def _show(found: AgreementRecord) -> None:
     else:
         shares = number_table("Good among judged pairs, by decile", numbers=["decile", *scores])
         for decile in range(10):
-            cells = (good_of(of.good[decile], of.judged[decile]) for of in scores.values())
+            cells = (describe.good_of(of.good[decile], of.judged[decile]) for of in scores.values())
             shares.add_row(f"{decile}", *cells)
         out.print(shares)
     for cut in found.cuts:
-        out.print("", *cut_lines(cut, found.rows), sep="\n")
+        out.print("", *describe.cut_lines(cut, found.rows), sep="\n")
         if cut.reached:
-            out.print(select_lines(cut, found.where))
+            out.print(describe.select_lines(cut, found.where))
     if not found.cuts:
         out.print("No cut can be measured: no score has a judged pair in its best decile.")

@@ -1,4 +1,4 @@
-"""`paraloom compare`: the differences between the rows and values of two runs."""
+"""`paraloom compare`: compares the rows and values of two runs."""
 
 from collections.abc import Mapping
 from math import inf
@@ -20,19 +20,17 @@ from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 
 @dataclass(slots=True, kw_only=True)
 class Comparison:
-    """A stage's accepted or rejected rows in two runs."""
+    """The accepted or the rejected rows of a stage in two runs."""
 
-    name: str  # stage, with ", rejected" for its rejected rows
-    rows: tuple[int | None, int | None]
-    """Number of rows in the first and the second run; None if a run has not finished the stage."""
-    differences: Mapping[str, ColumnDiff]
-    """The differences by column; under the name `ROW`, the rows that only one run has."""
-    tolerance: float = 0.0  # the largest difference of floats that count as equal
+    name: str  # the stage, followed by ", rejected" for rejected rows
+    rows: tuple[int | None, int | None]  # None if a run has not finished the stage
+    differences: Mapping[str, ColumnDiff]  # by column; `ROW` has the rows of only one run
+    tolerance: float = 0.0  # floats count as equal up to this difference
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def alone(self) -> tuple[int, int]:
-        """The number of rows that only the first run has, and that only the second run has."""
+        """The numbers of rows that are only in the first run and only in the second run."""
         rows = self.differences[ROW].rows if ROW in self.differences else 0
         more = (self.rows[1] or 0) - (self.rows[0] or 0) if rows else 0
         return (rows - more) // 2, (rows + more) // 2
@@ -40,7 +38,7 @@ class Comparison:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def same(self) -> bool:
-        """Whether both runs have the stage, with the same rows and values."""
+        """Whether both runs have finished the stage with the same rows and values."""
         largest = max((of.largest for of in self.differences.values()), default=0.0)
         return self.rows[0] == self.rows[1] and largest <= self.tolerance
 
@@ -51,8 +49,7 @@ class Comparisons(BaseModel):
     runs: tuple[str, str]
     same: bool
     stages: list[Comparison]
-    outdated: tuple[list[str], list[str]]
-    """The stages that an earlier configuration of each run made, which are left out."""
+    outdated: tuple[list[str], list[str]]  # stages of each run that are not compared
 
 
 def command(
@@ -60,16 +57,17 @@ def command(
     second: RunFolder,
     selection: Named = "",
     tolerance: Annotated[
-        float, typer.Option(min=0, help="Largest difference of equal floats.")
+        float, typer.Option(min=0, help="Largest difference between equal floats.")
     ] = 0.0,
     json: JsonFile = None,
 ) -> None:
-    """Print removed, added and changed rows. Rows are matched by id; order and part files do not
-    matter.
+    """Print removed, added and changed rows, which are matched by their id.
 
-    The exit code is 0 if the runs are the same, 1 if they differ; `--tolerance 1e-5` is for runs on
-    different processors. Rows are sorted in files in TMPDIR. Without --selection, all stages are
-    compared, also those of named selections.
+    The order of rows and their division into files do not matter. Without --selection, all stages
+    and all named selections are compared. Temporary files are written to TMPDIR.
+
+    The exit code is 0 if the runs are equal and 1 if they differ. Use --tolerance 1e-5 for runs on
+    different processors.
     """
     found, out = compare(first, second, selection), console(160)
     numbers = ("first run", "second run", "removed", "added")
@@ -105,8 +103,7 @@ def command(
 
 
 def _rounding(found: list[Comparison]) -> str:
-    """A line if the only differences are floats' last bits, and deciles and rows that change with
-    these bits; else ""."""
+    """Return a line if rounding of floats can explain all differences, else ""."""
     columns = [(name, of.largest) for stage in found for name, of in stage.differences.items()]
     others = {name for name, largest in columns if largest == inf}
     largest = max((largest for _, largest in columns if largest < inf), default=0.0)
@@ -117,8 +114,10 @@ def _rounding(found: list[Comparison]) -> str:
 
 
 def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
-    """Compare two run folders stage by stage, then further rounds and selections; with the name of
-    a selection, only this selection's corpora. Outdated stages are left out."""
+    """Compare the stages, rounds and named selections of two run folders, except outdated stages.
+
+    With the name of a selection, compare only the two corpora of this selection.
+    """
     finished = [_stages(folder, selection) for folder in (first, second)]
     either = set.union(*finished)
     found = []
@@ -146,5 +145,5 @@ def _stages(folder: str, selection: str) -> set[str]:
         return {finished_corpus(folder, record, selection).path("select")}
     found = {name for name in current(record).stages if name.rsplit("/", 1)[-1] in PAIR_STAGES}
     if not found:
-        raise UserError(f"{folder}: no run with a finished stage of pairs here")
+        raise UserError(f"{folder}: has no finished stage of pairs")
     return found

@@ -1,4 +1,4 @@
-"""`paraloom contamination`: the evaluation sentences that a corpus contains."""
+"""`paraloom contamination`: finds evaluation sentences in a corpus."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -28,29 +28,29 @@ class Counts(BaseModel):
     """The JSON form of `paraloom contamination`."""
 
     rows: int
-    found: int  # rows with a sentence of any data set
-    data_sets: dict[str, dict[str, int]]  # number of `sentences`, and rows found by each rule
+    found: int  # number of rows with an evaluation sentence
+    data_sets: dict[str, dict[str, int]]  # number of `sentences`, and of rows found by each rule
 
 
 def command(
     context: typer.Context,
     corpus: Annotated[str, argument("RUN|FILE", "A run, or a file or folder of any corpus.")],
     against: Annotated[
-        list[str],
-        option("DATA", "Evaluation sentences, as in select.exclude; repeatable."),
+        list[str], option("DATA", "Evaluation data, as in select.exclude. Repeatable.")
     ],
     similarity: Annotated[
-        float | None, option("BOUND", "Also find rows with a cosine above this.", min=-1, max=1)
+        float | None, option("BOUND", "Also find rows with a higher cosine.", min=-1, max=1)
     ] = None,
     model: Annotated[
-        str | None, option("NAME", "Model of sentence-transformers for --similarity.")
+        str | None, option("NAME", "Sentence-transformers model for --similarity.")
     ] = None,
     examples: Annotated[int, option("N", "Number of examples to print for each rule.", min=0)] = 3,
     json: JsonFile = None,
 ) -> None:
-    """Find sentences that equal an evaluation sentence, share its n-grams, or are similar.
+    """Find rows that contain an evaluation sentence or most of its n-grams.
 
-    select.exclude keeps sentences out of a corpus by the same rules.
+    With --similarity, also find rows whose cosine with an evaluation sentence is high. The
+    configuration key select.exclude removes rows by the same rules.
     """
     if (similarity is None) != (model is None):
         raise UserError("contamination: give both --similarity and --model, or neither")
@@ -83,12 +83,13 @@ def command(
 def contamination(
     corpus: str, sentences: EvaluationSentences, examples: int = 0
 ) -> tuple[np.ndarray, int, dict[str, list[Any]]]:
-    """Look for sentences in a corpus.
+    """Find evaluation sentences in a corpus.
 
     Returns:
-        the number of rows, int64 [data sets + 1, rules], by data set (the last entry: any of them)
-        and by the first rule that finds a sentence; the number of all rows; each rule's examples:
-        place, text, evaluation sentence.
+        - int64 [data sets + 1, rules]: the number of rows by data set and by the first rule that
+          finds a sentence. The last entry counts the rows with a sentence of any data set.
+        - the number of rows of the corpus.
+        - the examples of each rule: place, text and evaluation sentence.
     """
     names = pa.array([*sentences_of(sentences.table)])
     number = pc.index_in(sentences.table["data_set"], value_set=names).to_numpy()
@@ -116,7 +117,7 @@ def contamination(
 
 
 def _blocks(corpus: str) -> Iterator[tuple[str, Sentences]]:
-    """Blocks of the texts of a run's corpus or of files, each with the name of its file."""
+    """Yield the texts of a run's corpus or of files in blocks, each with the name of its file."""
     paths = [corpus]
     if is_run(corpus):
         paths = [shard.path for shard in shards_of(corpus, "select")]

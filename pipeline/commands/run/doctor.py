@@ -1,4 +1,4 @@
-"""`paraloom doctor`: what is installed, which engines and devices work, and how to repair them."""
+"""`paraloom doctor`: checks libraries, engines and devices, or describes a translation model."""
 
 from collections.abc import Callable
 from typing import Annotated, Literal
@@ -14,17 +14,17 @@ from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import JsonFile, option, write_json
 from paraloom.pipeline.run.folder import versions
 
-_SENTENCES = 256  # number of equal sentences with which a model's speed is measured
-Finding = tuple[bool, str]  # whether it works, and what was found or what to do
+_SENTENCES = 256  # number of sentences that measure the speed of a model
+Finding = tuple[bool, str]  # whether the check succeeds, and its result or the remedy
 _COLORS = {"ok": "green", "fails": "red", "no": "yellow"}
 
 
 class Check(BaseModel):
-    """One check; its state is `no` if this machine or installation lacks an optional thing."""
+    """The result of one check. The state `no` means that an optional component is missing."""
 
     name: str
     state: Literal["ok", "fails", "no"]
-    found: str  # what was found, or what to do
+    found: str  # the result or the remedy
 
 
 class Doctor(BaseModel):
@@ -38,9 +38,7 @@ Language = Annotated[str | None, option("CODE", "A language of --model.")]
 
 
 def command(
-    model: Annotated[
-        str | None, option("DIR", "Describe this translation model, and try it here.")
-    ] = None,
+    model: Annotated[str | None, option("DIR", "Describe and test this translation model.")] = None,
     source_language: Language = None,
     target_language: Language = None,
     sentence: Annotated[
@@ -48,7 +46,7 @@ def command(
     ] = "A dog runs through the snow.",
     json: JsonFile = None,
 ) -> None:
-    """Print a table of checks. The exit code is 2 if an installed part fails."""
+    """Print a table of checks. The exit code is 2 if an installed component fails."""
     checks: list[tuple[str, bool, Callable[[], Finding] | str]] = [
         ("libraries", False, _libraries),
         ("engine ctranslate2, CPU", True, _ctranslate2),
@@ -64,7 +62,7 @@ def command(
     for name, required, check in checks:
         try:
             works, text = (True, check) if isinstance(check, str) else check()
-        except Exception as error:  # imports and drivers may raise anything; it is the finding
+        except Exception as error:  # imports and drivers may raise any error
             first, *_ = str(error).splitlines() or [""]
             works, text = False, f"{type(error).__name__}: {first}".removesuffix(": ")
             if extra := missing_extra(text):
@@ -80,7 +78,7 @@ def command(
 
 
 def _model(name: str, source: str | None, target: str | None, sentence: str) -> dict[str, str]:
-    """Describe a translation model, its translation of a sentence, and its speed."""
+    """Describe a translation model, translate a sentence, and measure the speed."""
     import ctranslate2
 
     from paraloom.models.hub import fetch

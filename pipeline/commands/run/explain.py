@@ -1,4 +1,4 @@
-"""`paraloom explain`: the texts and scores of one pair, and the reason why it is in or out."""
+"""`paraloom explain`: shows why a pair is selected or rejected."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ from paraloom.pipeline.stages.selection import resolve_auto
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A pair's row as one stage wrote it; a rejected row has a reason."""
+    """The row of a pair in the results of one stage."""
 
     stage: str
     rejected: bool
-    row: dict[str, Any]
-    shard: str  # name of its part file, without the checksum
+    row: dict[str, Any]  # with the column `reason` if the row is rejected
+    shard: str  # name of the shard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +39,9 @@ class Explanation:
 
     run: str
     id: str
-    in_corpus: bool  # whether the corpus has a candidate of the pair
-    selection: str  # the selection in words
-    steps: list[Step]  # for all candidates, in the order of the stages
+    in_corpus: bool  # whether a candidate of the pair is in the corpus
+    selection: str  # the conditions of the selection
+    steps: list[Step]  # of all candidates, in the order of the stages
     outdated: list[str]  # stages that an earlier configuration made
 
 
@@ -50,7 +50,7 @@ def command(
     id: Annotated[str, argument("ID", "Id of the pair.")],
     json: JsonFile = None,
 ) -> None:
-    """Follow one pair through the stages of a run: texts, lengths, scores, deciles, selection."""
+    """Print the texts, lengths, scores and deciles of a pair, and the stage that rejected it."""
     last = finished(run)
     record = as_made(last).best
     steps = find(run, id, [record.path(name) for name in record.pair_records])
@@ -73,7 +73,7 @@ def command(
 
 
 def _place(folder: str, step: Step, record: RunRecord) -> str:
-    """Where the input has the row: its file, and its row number or the rows of its shard."""
+    """Return the input file of a row, and its row number or the range of rows of its shard."""
     read, given = record.find(IngestRecord), record.config.input
     if not given or not read or not read.shard_rows:
         return ""
@@ -83,7 +83,7 @@ def _place(folder: str, step: Step, record: RunRecord) -> str:
     if row := step.row.get("row"):
         return f"from {path}, row {row:,}"
     first, size = int(shard) * read.shard_rows, read.shard_rows
-    if not READERS[given.format].skip_empty_lines:  # a file's last shard may have fewer rows
+    if not READERS[given.format].skip_empty_lines:  # the last shard of a file may be smaller
         done = receipts(storage.join(folder, "ingest"))
         parts = [part for of in done for part in (*of.shards, *of.rejected_shards)]
         size = sum(part.rows for part in parts if part.name == step.shard) or size
@@ -91,15 +91,13 @@ def _place(folder: str, step: Step, record: RunRecord) -> str:
 
 
 def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step]:
-    """The rows with the id, in the order of `stages`; these may be stages of a derived run.
-
-    A part file has the name of the part file that it was made from. So once a stage has the id,
-    only part files with the same names are searched in later stages.
-    """
+    """Return the rows of a pair in the order of `stages`, which may be stages of derived runs."""
     steps: list[Step] = []
     names: set[str] = set()
     for stage in stages:
         path, found = storage.join(folder, folder_of(stage)), set()
+        # A shard has the name of the shard that it was made from. After the first stage with the
+        # id, only shards of the same names are read.
         named = [receipt for name in sorted(names) if (receipt := read_receipt(path, name))]
         for receipt in named if len(named) == len(names) > 0 else receipts(path):
             for rejected, shards in ((False, receipt.shards), (True, receipt.rejected_shards)):
@@ -113,18 +111,18 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
 
 
 def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
-    """The rows of a part file with the id; if a local file lacks it, only the ids are read."""
+    """Return the rows of a shard with the id."""
     wanted = pc.field("id") == id
     if storage.is_remote(shard.path):
         return list(read_shard(shard).filter(wanted).to_pylist())
+    # Most shards do not contain the id, so read the column of ids first.
     with reading(shard.path), pq.ParquetFile(shard.path) as file:
         there = pc.any(pc.equal(file.read(["id"])["id"], id)).as_py()
         return list(file.read().filter(wanted).to_pylist()) if there else []
 
 
 def _show(steps: Sequence[Step], criteria: str) -> None:
-    """Print the columns of one candidate; then the stage that rejected it, or else the `criteria`
-    (in words) that it meets."""
+    """Print the columns of one candidate, and why the candidate is selected or rejected."""
     out, values = console(), dict[str, Any]()
     for step in steps:
         values |= {} if step.rejected else step.row

@@ -1,4 +1,4 @@
-"""`paraloom frontier`: the loss of meaning for more difference, at the size of the selection."""
+"""`paraloom frontier`: compares selections that trade meaning for difference in wording."""
 
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console, number_table
@@ -14,10 +14,10 @@ from paraloom.pipeline.stages.selection import resolve_auto
 
 
 def command(run: RunFolder, json: JsonFile = None) -> None:
-    """Compare selections that keep as many of the run's pairs as its configuration does.
+    """Compare selections that keep as many pairs as the selection of the run.
 
-    The table is a picture in the report. Judgments give the precision; without them, the median
-    score of meaning stands in.
+    The column `judged good` shows the precision if the run has judgments. The report shows the same
+    figures as a plot.
     """
     scored = ScoredRun(run)
     view = scored.record.best

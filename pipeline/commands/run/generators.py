@@ -1,4 +1,4 @@
-"""`paraloom generators`: the quality and cost of a run's generators."""
+"""`paraloom generators`: compares the quality and cost of the generators of a run."""
 
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, write_json
@@ -7,9 +7,9 @@ from paraloom.pipeline.run.folder import as_made, finished
 
 
 def command(run: RunFolder, json: JsonFile = None) -> None:
-    """Print each generator's candidates, scores, share of the corpus, distances, and cost.
+    """For each generator, print its candidates, scores, share of the corpus, distances and cost.
 
-    If the run has judgments (`paraloom judge`), also print each generator's share of good pairs.
+    If the run has judgments, also print the share of good pairs. `paraloom judge` makes judgments.
     """
     out = console(160)
     found = compare_generators(run, as_made(finished(run)))

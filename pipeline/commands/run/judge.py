@@ -1,7 +1,4 @@
-"""`paraloom judge`: a page on which people judge pairs of a run.
-
-Beam and Flask are imported when the command runs, so that --help does not wait for them.
-"""
+"""`paraloom judge`: serves a page on which people judge pairs of a run."""
 
 from typing import Annotated, Literal
 
@@ -14,14 +11,16 @@ from paraloom.pipeline.commands.options import Named, argument, option
 
 def command(
     run: Annotated[str, argument("RUN", "Run folder on this machine.")],
-    judge: Annotated[str, option("NAME", "Name of the judge; by default the page asks.")] = "",
-    pairs: Annotated[int, option("N", "Pairs to judge.", "--pairs", "--size", min=1)] = 200,
+    judge: Annotated[str, option("NAME", "Name of the judge. By default, the page asks.")] = "",
+    pairs: Annotated[
+        int, option("N", "Number of pairs to judge.", "--pairs", "--size", min=1)
+    ] = 200,
     selected: Annotated[
         bool | None,
         typer.Option(
             "--selected/--rejected",
-            help="Judge random pairs of the corpus, for its precision; or pairs that fail only one "
-            "condition, the closest first.",
+            help="Judge random pairs of the corpus, to measure its precision. Or judge pairs that "
+            "fail exactly one condition, starting with the pairs nearest to the bound.",
         ),
     ] = None,
     selection: Named = "",
@@ -30,20 +29,21 @@ def command(
     ] = False,
     scale: Annotated[
         Literal["0-100", "yes-no"],
-        typer.Option(help="Labels: shared meaning from 0 to 100, or same meaning, yes or no."),
+        typer.Option(help="Label the shared meaning from 0 to 100, or as the same or not."),
     ] = "0-100",
     port: Annotated[int | None, option("N", "Port of the page.", min=1, max=65535)] = None,
 ) -> None:
     """Serve a page on this machine until Ctrl-C. Every action on the page has a key.
 
-    By default the pairs are spread evenly over the deciles of the scores. Judges see neither scores
-    nor generators. Every judgment is in RUN/judgments before the next pair appears.
+    By default, the pairs are spread evenly over the deciles of all scores. The page shows neither
+    scores nor generators. Each judgment is saved in RUN/judgments before the next pair is shown.
     """
+    # Beam and Flask are slow to import, and --help does not need them.
     from paraloom.pipeline.judging.agreement import judge_lines
     from paraloom.pipeline.judging.cuts import wilson
     from paraloom.pipeline.judging.judgments import checked_name, judging
     from paraloom.pipeline.judging.sampling import ScoredRun, sample_pairs, sample_selection
-    from paraloom.pipeline.judging.server import judging_server
+    from paraloom.pipeline.judging.server import JudgingServer
 
     if judge:
         checked_name(judge)
@@ -55,10 +55,10 @@ def command(
             sample = sample_pairs(found, pairs, generators=generators)
         else:
             sample = sample_selection(found, pairs, selection, selected=selected)
-        server = judging_server(found, sample, scale, judge, port)
+        server = JudgingServer(found, sample, scale, judge, port)
         for line in judge_lines(run, found.record):
             show(line)
-        if selected is not False:  # rejected pairs are no sample of the corpus
+        if selected is not False:  # rejected pairs do not measure the precision
             low, high = wilson(0.8 * (n := len(sample)), n)
             show(f"{n:,} pairs: a precision of 80% is known to ±{50 * (high - low):.0f}")
         show(f"{len(sample):,} pairs to judge at {server.url}")

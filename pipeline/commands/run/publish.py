@@ -1,4 +1,4 @@
-"""`paraloom publish`: a release of a run's corpus."""
+"""`paraloom publish`: makes a release of a corpus, and uploads it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,7 @@ from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, option, write_json
-from paraloom.pipeline.release.release import ReleaseOptions, files_of, make_release, push
+from paraloom.pipeline.release.release import files_of, make_release, push
 from paraloom.pipeline.release.triplets import KINDS, TripletOptions
 
 
@@ -21,7 +21,7 @@ class Published(BaseModel):
     folder: str
     files: dict[str, int]  # size in bytes, by name
     rows: dict[str, int]  # number of rows by split
-    sent: str | None  # the address on the Hub; None if it was not sent
+    sent: str | None  # address on the Hub, or None if the release was not uploaded
 
 
 def command(
@@ -29,11 +29,9 @@ def command(
     selection: Named = "",
     out: Annotated[
         Path | None,
-        option("DIR", "Folder of the release; by default RUN/release, or release-NAME."),
+        option("DIR", "Folder of the release. Default: RUN/release or RUN/release-SELECTION."),
     ] = None,
-    repo: Annotated[
-        str | None, option("OWNER/NAME", "Name of the data set on Hugging Face's Hub.")
-    ] = None,
+    repo: Annotated[str | None, option("OWNER/NAME", "Name of the data set on the Hub.")] = None,
     send: Annotated[
         bool, typer.Option("--push/--dry-run", help="Upload the release to the Hub, or not.")
     ] = False,
@@ -41,60 +39,60 @@ def command(
         float,
         option(
             "N",
-            "Size of the split test: below 1 a share of the references, from 1 on a number of "
-            "rows; 0: no split test.",
+            "Size of the split test: a share of the references if below 1, else a number of rows. "
+            "0 makes no split test.",
             min=0,
         ),
     ] = 0.01,
     license: Annotated[
-        str | None, option("NAME", "Licence of the corpus, if not `input.license`.")
+        str | None, option("NAME", "Licence of the corpus. Default: `input.license`.")
     ] = None,
     license_link: Annotated[
         str | None, option("FILE", "File or URL of a licence that is not on the Hub's list.")
     ] = None,
     triplets: Annotated[
         str | None,
-        option(
-            "KINDS",
-            f"Add the configuration triplets; kinds of negatives: {', '.join(KINDS)}, or all.",
-        ),
+        option("KINDS", f"Add triplets with these negatives: {','.join(KINDS)}; or all."),
     ] = None,
     triplets_model: Annotated[
         str | None,
         option(
             "DIR",
-            "An encoder, or a model of sentence-transformers, that finds neighbours (kind "
-            "near); by default the run's encoder.",
+            "Kind near: an encoder or a sentence-transformers model that finds neighbours. "
+            "Default: the run's encoder.",
         ),
     ] = None,
     triplets_cross_encoder: Annotated[
-        str | None, option("DIR", "Kind near: a cross-encoder that must agree.")
+        str | None, option("DIR", "Kind near: a cross-encoder that checks the neighbours.")
     ] = None,
     min_score: Annotated[
-        float, option("C", "Kind near: least cosine with the anchor.")
+        float, option("C", "Kind near: least cosine of a negative with the anchor.")
     ] = Bounds.min_score,
-    max_score: Annotated[float, option("C", "Kind near: largest cosine.")] = Bounds.max_score,
+    max_score: Annotated[
+        float, option("C", "Kind near: largest cosine of a negative with the anchor.")
+    ] = Bounds.max_score,
     relative_margin: Annotated[
-        float, option("C", "Kind near: the cosine is lower than the positive's by this share.")
+        float,
+        option("C", "Kind near: how far a negative's cosine is below the positive's, as a share."),
     ] = Bounds.relative_margin,
     triplets_spacy: Annotated[
-        str, option("NAME", "A spaCy pipeline with a parser, for all kinds but near.")
+        str, option("NAME", "All kinds except near: a spaCy pipeline with a parser.")
     ] = "en_core_web_sm",
     triplets_wordnet: Annotated[
-        str, option("DIR", "Folder of WordNet's files, for the kind antonym.")
+        str, option("DIR", "Kind antonym: folder of the WordNet files.")
     ] = "/usr/share/wordnet",
     json: JsonFile = None,
 ) -> None:
-    """Make a release of a run's corpus, list its files, and with --push upload it.
+    """List the files of the release. With --push, upload the release.
 
-    The release has Parquet files of a good size in the configurations full and pairs, a split by
-    reference, the data card, provenance and checksums. A data set that --push creates is private.
+    A release has the configurations full and pairs as Parquet files, split by reference, and the
+    data card, provenance and checksums. A data set that --push creates is private.
     """
     if send and (repo is None or repo.count("/") != 1):
         raise UserError("--push: needs a data set to upload to; give --repo OWNER/NAME")
     if out is None:
         if storage.is_remote(run):
-            raise UserError(f"{run}: a release is made on this machine; name its folder with --out")
+            raise UserError(f"{run}: is in an object store; name a local folder with --out")
         out = Path(run, f"release-{selection}" if selection else "release")
     kinds = tuple(KINDS) if triplets == "all" else tuple((triplets or "").split(","))
     bounds = Bounds(min_score=min_score, max_score=max_score, relative_margin=relative_margin)
@@ -106,14 +104,16 @@ def command(
         wordnet=triplets_wordnet,
         bounds=bounds,
     )
-    options = ReleaseOptions(
+    splits = make_release(
+        run,
+        out,
+        selection,
         held_out=held_out,
         license=license,
         license_link=license_link,
         repo=repo,
         triplets=negatives if triplets else None,
     )
-    splits = make_release(run, out, options, selection)
     show(f"{out}: made\n")
     files = {name: (out / name).stat().st_size for name in files_of(out)}
     for name, size in files.items():
@@ -121,5 +121,5 @@ def command(
     show("rows: " + ", ".join(f"{name} {rows:,}" for name, rows in splits.items()))
     sent = push(out, repo) if send and repo else None
     nothing = "nothing was uploaded; --push --repo OWNER/NAME uploads these files"
-    show(f"\nuploaded to {sent}" if sent else f"\n{nothing}")
+    show(f"\n{f'uploaded to {sent}' if sent else nothing}")
     write_json(json, Published(folder=str(out), files=files, rows=splits, sent=sent))

@@ -1,4 +1,4 @@
-"""`paraloom status`: the progress of a run, from its folder alone, wherever it runs."""
+"""`paraloom status`: shows the progress of a run. It reads nothing but the run folder."""
 
 import fcntl
 import time
@@ -24,26 +24,26 @@ State = Literal["finished", "under way", "stopped", "waiting", "outdated"]
 
 
 class StageStatus(BaseModel):
-    """The progress of a stage; figures are None while they are unknown."""
+    """The progress of a stage. Unknown figures are None."""
 
     name: str
     state: State = "waiting"
-    """outdated: an earlier configuration made it."""
-    rows: tuple[int | None, int | None] = (None, None)  # number done, and number in all
-    rejected: dict[str, int] = {}  # rows so far, by reason
-    cleaned: dict[str, int] = {}  # pairs that `input.clean` changed, by kind, once ingest has ended
+    """The state `outdated` means that an earlier configuration made the stage."""
+    rows: tuple[int | None, int | None] = (None, None)  # number of finished rows and of all rows
+    rejected: dict[str, int] = {}  # number of rows so far, by reason
+    cleaned: dict[str, int] = {}  # number of pairs that `input.clean` changed, by kind
     seconds: float | None = None
-    """Wall-clock time; for a stage under way, since it was started or resumed."""
-    rate: float | None = None  # rows a second
-    gpus: int = 0  # GPUs of the workers of a translation under way
-    remaining: float | None = None  # seconds to the end at this rate
-    jobs: list[RemoteJob] = []  # jobs on a service
+    """Wall-clock time. For a stage under way, the time since it was started or resumed."""
+    rate: float | None = None  # rows per second
+    gpus: int = 0  # number of GPUs of a translation under way
+    remaining: float | None = None  # seconds until the stage ends
+    jobs: list[RemoteJob] = []  # on Flink or Dataflow
 
 
 class Asked(Usage):
-    """Tokens, requests and cost of a generator's answers in the finished shards."""
+    """The tokens, requests and cost of a language model in the finished units."""
 
-    cost: float | None = None  # None without prices or counts of tokens
+    cost: float | None = None  # None if prices or token counts are unknown
 
 
 class Status(BaseModel):
@@ -56,7 +56,7 @@ class Status(BaseModel):
 
 
 def command(run: RunFolder, json: JsonFile = None) -> None:
-    """Print stages, rows, rates, rejected rows and remaining time, from the run folder."""
+    """Print rows, rates, rejected rows and the remaining time of each stage."""
     out, stages, asked = console(), status(run), _asked(run)
     states = {stage.state for stage in stages}
     state: State = "under way" if "under way" in states else "stopped"
@@ -88,7 +88,7 @@ def command(run: RunFolder, json: JsonFile = None) -> None:
 
 
 def status(folder: str, now: float | None = None) -> list[StageStatus]:
-    """The progress of each stage of the run in `folder`; `now` is in seconds since the epoch."""
+    """Return the progress of each stage. `now` is in seconds since the epoch."""
     record = started(folder)
     stale = outdated(record)
     found = []
@@ -108,7 +108,7 @@ def status(folder: str, now: float | None = None) -> list[StageStatus]:
 
 
 def duration(seconds: float | None) -> str:
-    """A time span in its two largest units.
+    """Format a time span in its two largest units.
 
     >>> [duration(s) for s in (59.6, 754, 7384, 190000)]
     ['1 min 00 s', '12 min 34 s', '2 h 03 min', '2 d 04 h']
@@ -124,14 +124,14 @@ def duration(seconds: float | None) -> str:
 
 
 def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> None:
-    """Fill in the progress of the stage under way, from the receipts of its finished units."""
+    """Set the figures of the stage under way from the receipts of its finished units."""
     assert record.under_way
     name, start = shown.name, record.under_way.since
     shown.jobs = record.under_way.jobs
     shown.state = "under way" if _is_running(folder) else "stopped"
     if shown.state == "under way":
         shown.seconds = max(now - start, 0)  # the clock may have been set back
-    if name.rsplit("/", 1)[-1] not in PAIR_STAGES:  # the name may have a round: rounds/2/score
+    if name.rsplit("/", 1)[-1] not in PAIR_STAGES:  # a name may begin with rounds/2/
         return
     done = receipts(storage.join(folder, folder_of(name)))
     rows, total = sum(receipt.rows_in for receipt in done), _to_make(name, record)
@@ -145,28 +145,27 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
 
 
 def _is_running(folder: str) -> bool:
-    """Whether a process on this machine holds the run's lock (`folder.locked`); True for a run in
-    an object store, since any machine may be working on it."""
+    """Return whether a process on this machine has locked the run."""
     if storage.is_remote(folder):
-        return True
+        return True  # no lock exists, and any machine may be working on the run
     try:
         with Path(folder, ".lock").open() as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # there is no lock
-        return False
+    except OSError:  # there is no lock file
+        pass
     return False
 
 
 def _to_make(name: str, record: RunRecord) -> int | None:
-    """The number of rows that a stage makes; None until the stage that it reads is finished."""
+    """Return the number of rows that a stage makes, or None if its input is not finished."""
     place, _, base = name.rpartition("/")
     before = base != "ingest" and pairs_before(base, record.config)
     read = record.derived(place).find(PairsRecord, before) if before else None
     if read is None:
         return None
-    if base == "generate":  # language models' candidates, and back-translations
+    if base == "generate":  # candidates of language models, and translations
         pairs = record.find(PairsRecord, "pivot") or record.find(PairsRecord, "ingest") or read
         asked = sum(of.n for of in record.config.chats)
         return pairs.rows_out * asked + (read.rows_out if before == "back_translate" else 0)
@@ -181,7 +180,7 @@ def _progress(done: int | None, total: int | None) -> str:
 
 
 def _asked(folder: str) -> dict[str, Asked]:
-    """Each generator's usage so far."""
+    """Return the usage of each language model so far."""
     configured = {of.name: of.prices for of in started(folder).config.chats}
     done = receipts(storage.join(folder, "generate"))
     used = [receipt.measured(GenerateMeasurements).generators for receipt in done]

@@ -1,6 +1,6 @@
 "use strict";
-// One pair after the other: keys and buttons call the functions of `actions`; every answer of the
-// server is the whole state, which `show` draws. Nothing counts as saved before the server says so.
+// The page shows one pair at a time. Keys and buttons call the functions of `actions`. Every answer of
+// the server is the whole state, which `show` draws. An action is saved when the server has answered.
 
 const element = (id) => document.getElementById(id);
 const scale = document.body.dataset.scale;
@@ -38,7 +38,7 @@ const send = async (path, key, values) => {
   try {
     return await ask(path, {judge, id: key.id, candidate: key.candidate, ...values});
   } catch (error) {
-    // Another window may have gone on with the same name.
+    // The same judge may have judged pairs in another window.
     const now = await ask(`state?judge=${encodeURIComponent(judge)}`).catch(() => null);
     if (now && JSON.stringify(now.last) !== JSON.stringify(state.last)) show(now);
     throw error;
@@ -162,7 +162,7 @@ function missing(id, message) {
   element(id).querySelector("input").focus();
 }
 
-// Actions wait for each other: keys that are pressed while a judgment is saved are for the next pair.
+// Actions run one after the other. A key that is pressed during an action applies to the next pair.
 let last = Promise.resolve();
 function act(name, ...values) {
   last = last.then(async () => {
@@ -225,7 +225,7 @@ if (scale === "yes-no") {
     input.addEventListener("change", () => setScore(Number(input.value)));
   }
 } else {
-  // A tap in the middle changes nothing, but is a choice.
+  // A tap in the middle of the slider does not change the value, but it chooses the value.
   for (const name of ["input", "pointerup"]) {
     element("score").addEventListener(name, () => setScore(Number(element("score").value)));
   }

@@ -1,5 +1,5 @@
-// Shows the pairs of a sample whose scores are within the bounds, 20 at a time. The page is parsed
-// as XML, too, so there is no "less than" and no ampersand here.
+// Show the pairs of a sample whose scores are within the bounds, 20 at a time. The page is also
+// parsed as XML, so this script must not contain "less than" signs and ampersands.
 (() => {
   const box = document.getElementById("browse"), more = document.getElementById("more");
   const pairs = [...box.querySelectorAll(".pair")], inputs = [...box.querySelectorAll("input")];

@@ -129,5 +129,5 @@ def test_further_rounds_are_compared_too(finished_run: Path, a_run: Path, capsys
 def test_a_folder_that_is_no_run(finished_run: Path, tmp_path: Path, capsys: Capsys) -> None:
     code, _, error = compared(finished_run, tmp_path, capsys=capsys)
     assert code == 2
-    assert error == f"paraloom: {tmp_path}/run: no run with a finished stage of pairs here"
+    assert error == f"paraloom: {tmp_path}/run: has no finished stage of pairs"
     assert list(tmp_path.iterdir()) == []

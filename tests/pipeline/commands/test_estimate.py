@@ -275,7 +275,7 @@ FEW = {"score.scorers": ["translation_score", "trigram_overlap"]}
     [
         (["nmt.model=null"], [], "ingest", {}, "ends after ingest; `paraloom train-nmt`"),
         (["nmt.model=null"], ["nmt"], "select", {}, ""),
-        (NEEDY, [], "select", FEW, "leaves out paragram_similarity, mean_idf: only a run makes"),
+        (NEEDY, [], "select", FEW, "leaves out paragram_similarity, mean_idf, because the run"),
         (NEEDY, ["paragram", "idf"], "select", {}, ""),
         ([*NEEDY, "score.paragram=vectors", "score.idf=idf"], [], "select", {}, ""),
         (

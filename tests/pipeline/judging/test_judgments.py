@@ -308,7 +308,7 @@ def test_what_cannot_be_sampled(write_run: WriteConfig, tmp_path: Path) -> None:
 
 def test_it_is_even_over_generators_and_deciles(write_run: WriteConfig, monkeypatch: Patch) -> None:
     run = ScoredRun(str(write_run(1200)))
-    with pytest.raises(UserError, match=r"--generators: .* has one generator only"):
+    with pytest.raises(UserError, match=r"--generators: .* has only one generator"):
         sample_pairs(run, 10, generators=True)
     generators = [NmtGenerator(kind="nmt")]
     run.record.config = run.record.config.model_copy(update={"generators": generators})

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
-from paraloom.pipeline.judging.server import judging_server
+from paraloom.pipeline.judging.server import JudgingServer
 from tests.browser import browser, needs_browser, opened
 from tests.run_helpers import Capsys, WriteConfig, started
 
@@ -155,7 +155,7 @@ PHONE: dict[str, Any] = {"width": 390, "height": 844, "has_touch": True, "is_mob
 @contextmanager
 def in_this_process(run: Path, pairs: Sequence[Pair], *options: str) -> Iterator[str]:
     """The server without the command; gives its address."""
-    server = judging_server(ScoredRun(str(run)), pairs, *options)  # type: ignore[arg-type]
+    server = JudgingServer(ScoredRun(str(run)), pairs, *options)  # type: ignore[arg-type]
     Thread(target=server.serve, daemon=True).start()
     yield server.url
     server.close()

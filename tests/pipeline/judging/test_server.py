@@ -16,7 +16,7 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.judging.judgments import JudgeFile, read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
-from paraloom.pipeline.judging.server import JudgingServer, Scale, Session, judging_server
+from paraloom.pipeline.judging.server import JudgingServer, Scale, Session
 from tests.run_helpers import Capsys, WriteConfig, changed_record, refusal
 
 
@@ -31,8 +31,9 @@ class Client:
 
     def __init__(self, run: Path, scale: Scale = "0-100") -> None:
         self.run = run
-        self.pairs = sample_pairs(ScoredRun(str(run)), 30)
-        self.server = JudgingServer(Session(str(run), self.pairs, scale))
+        scored = ScoredRun(str(run))
+        self.pairs = sample_pairs(scored, 30)
+        self.server = JudgingServer(scored, self.pairs, scale)
         self.port = urlsplit(self.server.url).port or 0
         self.path = urlsplit(self.server.url).path
         Thread(target=self.server.serve, daemon=True).start()
@@ -209,7 +210,7 @@ def test_the_page_says_run_judge_and_languages(write_run: WriteConfig) -> None:
     with changed_record(folder) as values:
         values["config"]["input"] |= {"source_language": "he_IL", "target_language": "fr"}
     run = ScoredRun(str(folder))
-    server = judging_server(run, sample_pairs(run, 1), "yes-no", "Anna")
+    server = JudgingServer(run, sample_pairs(run, 1), "yes-no", "Anna")
     Thread(target=server.serve, daemon=True).start()
     with urlopen(server.url, timeout=120) as reply:
         text = reply.read().decode()
@@ -239,14 +240,14 @@ def test_a_pair_with_another_text_is_judged_again(client: Client) -> None:
 
 
 def test_ports(write_run: WriteConfig) -> None:
-    run = write_run(100)
-    session = Session(str(run), [], "0-100")
-    first, second = JudgingServer(session), JudgingServer(session)
+    run = ScoredRun(str(write_run(100)))
+    pairs = sample_pairs(run, 1)
+    first, second = JudgingServer(run, pairs), JudgingServer(run, pairs)
     ports = [urlsplit(server.url).port for server in (first, second)]
     assert ports[0] != ports[1]
     assert first.url.split("/")[3] != second.url.split("/")[3]
     with pytest.raises(UserError, match=f"--port {ports[0]}: cannot be used"):
-        JudgingServer(session, ports[0])
+        JudgingServer(run, pairs, port=ports[0])
     for host in ("127.0.0.2", "::1"):  # other addresses of this machine
         with pytest.raises(OSError):
             socket.create_connection((host, ports[0] or 0), timeout=1)

@@ -126,7 +126,7 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "`sentence_model`: `mini`, SHA-256 of its files `5a`, licence mit. "
         "`cross_encoder_model`: `me/cross`, revision `0a1`, licence not stated by the model. "
         "3. Selection",
-        "over the 4,360 scored pairs",
+        "It covers the 4,360 scored pairs",
         "HTML entities in 1,234, characters not in NFC in 5",
         "texts are equal; near-copies were rejected, too.",
         "pairs of German sentences that should have the same meaning: the German side of a bitext",

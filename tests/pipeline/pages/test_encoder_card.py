@@ -111,7 +111,7 @@ def test_own_cards_stay(tmp_path: Path, arguments: list[str], whole: bool, capsy
     assert train(*arguments) == 0
     error = capsys.readouterr().err
     assert path.read_text() == own and "embeddings …" not in error
-    assert f"paraloom: {path}: not written by Paraloom, so it stays; remove it" in error
+    assert f"paraloom: {path}: kept, because Paraloom did not write it; remove it" in error
 
 
 def test_a_run_in_a_store(bucket: str, s3: list[str], arguments: list[str], capsys: Capsys) -> None:
@@ -150,7 +150,7 @@ def test_it_says_how_the_encoder_is_opened() -> None:
 
     near = {**NATIVE, "equal_sentences": 0.98765}
     text = text_of({**settings(near), "language": "th"})
-    assert "98.77% of sentences have equal tokens." in text and "- th" in text
+    assert "only 98.77% of sentences have the same tokens." in text and "- th" in text
 
     text = text_of(settings(NATIVE, model="lstm", initial_vectors="/home/janet/v.txt"))
     assert "is the last state of an LSTM over its words." in text and "janet" not in text

@@ -173,7 +173,7 @@ def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
         (["--repo", "a/b/c", "--push"], "give --repo OWNER/NAME"),
         (["--held-out", "10000"], "--held-out: must be below the"),
         (["--triplets", "far"], "--triplets far: choose among near, number, negation"),
-        (["--triplets", "near"], "has no encoder to find neighbours with; name one with --tripl"),
+        (["--triplets", "near"], "has no encoder that finds neighbours; name an encoder with --"),
         (["--triplets", "near", "--triplets-model", "/nowhere"], "/nowhere: cannot be read"),
     ],
 )
@@ -215,7 +215,7 @@ def test_from_an_object_store(
         name = path.relative_to(run).as_posix()
         storage.write_bytes(f"{bucket}/run/{name}", path.read_bytes())
     assert publish(f"{bucket}/run", "--", *s3) == 2
-    assert "name its folder with --out" in one_line(capsys)
+    assert "name a local folder with --out" in one_line(capsys)
     assert publish(f"{bucket}/run", "--out", str(tmp_path / "out"), "--", *s3) == 0
     assert publish(run) == 0
     for name in files_of(run / "release"):
