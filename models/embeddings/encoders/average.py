@@ -1,4 +1,4 @@
-"""Word Avg and Trigram Avg: the mean of a sentence's word or trigram vectors."""
+"""Encoders by the mean of word or trigram vectors."""
 
 import torch
 from torch import Tensor
@@ -9,14 +9,14 @@ from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch, mean
 
 
 class Average(TokenEncoder):
-    """g(s) = mean of the vectors of s's words or trigrams, [n, dim]; zeros if it has none."""
+    """Encodes a sentence as the mean of its word or trigram vectors."""
 
     reads_order = False
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """Encode n sentences after the lookup.
+        """Encode n sentences, [n, dim].
 
-        Without gradients, results equal sentence-transformers' StaticEmbedding to the bit.
+        Without gradients, the results are bit-identical to sentence-transformers' StaticEmbedding.
         """
         if torch.is_grad_enabled():
             return means(batch)

@@ -1,4 +1,4 @@
-"""Base classes: encoders, encoders with one vocabulary, and mixtures."""
+"""Base classes of encoders, and mixtures of encoders."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,12 +11,14 @@ from paraloom.models.embeddings.ragged_columns import Sentences
 
 
 class Encoder(nn.Module):
-    """Maps sentences to vectors, [n, dim]; an empty sentence to zeros. Subclass it to add an
-    encoder."""
+    """Base class of encoders, which map n sentences to vectors, [n, dim].
+
+    The vector of an empty sentence is zero.
+    """
 
     dim: int  # length of a sentence vector
-    outputs: int | None = None  # number of words that decoders, if any, predict
-    reads_order: bool = True  # whether word order matters
+    outputs: int | None = None  # number of words that the task's decoders predict, if it has any
+    reads_order: bool = True  # whether vectors depend on the order of words
 
     def forward(self, sentences: Sentences) -> Tensor:
         """Encode n sentences, [n, dim]."""
@@ -24,10 +26,11 @@ class Encoder(nn.Module):
 
 
 class TokenEncoder(Encoder):
-    """An encoder of words or trigrams, whose vectors an `Input` looks up; subclasses define
-    `encode`.
+    """Base class of encoders that read one vocabulary. Subclasses define `encode`.
 
-    `dim` is the length of a sentence vector; None: the length of a word vector.
+    Args:
+        input: looks up the vectors of words or trigrams.
+        dim: length of a sentence vector. The default is the length of a word vector.
     """
 
     def __init__(self, input: Input, dim: int | None = None) -> None:
@@ -35,23 +38,22 @@ class TokenEncoder(Encoder):
         self.input, self.dim = input, input.dim if dim is None else dim
 
     def forward(self, sentences: Sentences) -> Tensor:
-        """Look up and encode n sentences, [n, dim]."""
+        """Look up the tokens of n sentences and encode the sentences, [n, dim]."""
         return self.encode(self.input(sentences[self.input.kind]))
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """Encode n sentences after the lookup, [n, dim]."""
+        """Encode n sentences, given their tokens' vectors, [n, dim]."""
         raise NotImplementedError
 
 
 class Mixed(Encoder):
-    """A mixture of encoders, each with its own word vectors; sentence vectors are added or
-    concatenated (ParaNMT 6.6)."""
+    """A mixture of encoders (ParaNMT 6.6). Their sentence vectors are added or concatenated."""
 
     def __init__(self, encoders: Sequence[Encoder], mix: Literal["concat", "add"]) -> None:
         super().__init__()
         sizes = [encoder.dim for encoder in encoders]
         if mix == "add" and len(set(sizes)) > 1:
-            raise ValueError(f"mix: vectors of lengths {sizes} cannot be added, only joined")
+            raise ValueError(f"mix: vectors of lengths {sizes} cannot be added; set mix to concat")
         self.parts, self.mix = nn.ModuleList(encoders), mix  # `parts` is in saved weights' names
         self.dim = sizes[0] if mix == "add" else sum(sizes)
         self.reads_order = any(encoder.reads_order for encoder in encoders)
