@@ -27,6 +27,8 @@ _LARGE = 1 << 20  # bytes; smaller files are digested as fast as a cached digest
 _SHA256 = re.compile(rb"[0-9a-f]{64}")
 _SETTLED = 2.0  # seconds; two changes within this time may leave a file the same timestamps
 
+_FORMER = ".former"  # suffix of the former folder between two renames
+
 PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")  # suffix of a compressed file
 
 CARD = "README.md"
@@ -67,7 +69,7 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
                     _flush(file)
             if not _exchanged(new, path):
                 if path.exists():
-                    path.replace(_former(scratch, path))
+                    path.replace(scratch / f"{path.name}{_FORMER}")
                 new.replace(path)
 
 
@@ -77,11 +79,6 @@ def _exchanged(new: Path, path: Path) -> bool:
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     paths = (here, os.fsencode(new), here, os.fsencode(path))
     return rename is not None and rename(*paths, exchange) == 0
-
-
-def _former(scratch: Path, path: Path) -> Path:
-    """Return the temporary path of the former folder between the two renames."""
-    return scratch / f"{path.name}.former"
 
 
 def finish_killed(path: Path) -> None:
@@ -96,7 +93,7 @@ def finish_killed(path: Path) -> None:
 
 
 def _finish(scratch: Path, path: Path) -> None:
-    if _former(scratch, path).exists() and not path.exists():
+    if (scratch / f"{path.name}{_FORMER}").exists() and not path.exists():
         (scratch / path.name).replace(path)
     shutil.rmtree(scratch)
 

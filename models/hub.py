@@ -11,7 +11,7 @@ from typing import Any
 
 from paraloom.models.errors import UserError, in_one_line, one_line
 from paraloom.models.files import CARD, atomic_file, looked_up, user_cache
-from paraloom.models.structured import parse_json, read_json
+from paraloom.models.structured import parse_json, read_json, settings_in
 
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
 _FILES = re.compile(r"([\w-]+/)?[^/]+\.(json|model|spm|txt)|README\.md|model\.bin")
@@ -77,15 +77,12 @@ def pinned(model: str) -> str:
 
 def check_settings(file: Path, values: Any) -> None:
     """Raise an error if a setting in a file, at any depth, makes a library run third-party code."""
-    for inner in values if isinstance(values, list) else ():
-        check_settings(file, inner)
-    for key, value in values.items() if isinstance(values, dict) else ():
+    for key, value in settings_in(values):
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and text.startswith("torch.") and not _TORCH.fullmatch(text):
                 raise brings_code(file, text)
         if "_implementation" in key and "/" in json.dumps(value):
             raise brings_code(file, str(value))
-        check_settings(file, value)
 
 
 def check_index(file: Path) -> None:

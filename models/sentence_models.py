@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from paraloom.models import hub
 from paraloom.models.errors import UserError, in_one_line, one_line
 from paraloom.models.memory import bounded_by_files
-from paraloom.models.structured import check_sizes
+from paraloom.models.structured import check_sizes, settings_in
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -63,6 +63,7 @@ def load(build: Callable[[], Any], folder: Path) -> Any:
 
 _TRUSTED = ("sentence_transformers.", "torch.nn.", "paraloom.models.embeddings.")
 _NAMING = ("modules.json", "router_config.json", "config.json")  # files with class names
+_CLASSES = ("type", "activation_function", "activation_fn")  # keys with class names in them
 # Bounds on settings that cost time or Python objects. `bounded_by_files` limits only tensors.
 _LARGEST = {
     r".*(layer|block|depth|stage|expert|group|head)(s|_sizes)?": 1_000,
@@ -105,20 +106,10 @@ def _check_values(file: Path, values: Any) -> None:
             raise UserError(
                 f"{file}: the model cannot be loaded: {key} must not set {one_line(unknown[0])}"
             )
-    for name in _classes(values) if file.name in _NAMING else ():
-        if "." in name and not name.startswith(_TRUSTED):
-            raise hub.brings_code(file, name)
-
-
-def _classes(values: Any) -> Iterator[str]:
-    """Yield the names of classes and functions in settings, which the library would import."""
-    if isinstance(values, list):
-        for value in values:
-            yield from _classes(value)
-    elif isinstance(values, dict):
-        for key, value in values.items():
-            if key == "types" and isinstance(value, dict):
-                yield from (str(name) for name in value.values())
-            if key in ("type", "activation_function", "activation_fn") and isinstance(value, str):
-                yield value
-            yield from _classes(value)
+    for key, value in settings_in(values) if file.name in _NAMING else ():
+        names = [value] if key in _CLASSES and isinstance(value, str) else []
+        if key == "types" and isinstance(value, dict):
+            names = [str(name) for name in value.values()]
+        for name in names:
+            if "." in name and not name.startswith(_TRUSTED):
+                raise hub.brings_code(file, name)

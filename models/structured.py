@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -61,19 +61,25 @@ def parse_json(data: bytes | str, kind: type[T]) -> T:
         raise ValueError(f"{where}: {problem['msg']}".removeprefix(": ")) from None
 
 
+def settings_in(values: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the keys of all mappings in JSON or YAML, at any depth, and their values."""
+    for inner in values if isinstance(values, list) else ():
+        yield from settings_in(inner)
+    for key, value in values.items() if isinstance(values, dict) else ():
+        yield key, value
+        yield from settings_in(value)
+
+
 def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
     """Raise an error if an integer in a file's values, at any depth, is too large.
 
     `largest` maps patterns of keys to bounds. The first pattern that matches a key applies.
     """
-    for inner in values if isinstance(values, list) else ():
-        check_sizes(path, inner, largest)
-    for key, value in values.items() if isinstance(values, dict) else ():
+    for key, value in settings_in(values):
         most = next((bound for keys, bound in largest.items() if re.fullmatch(keys, key)), None)
         numbers = value if isinstance(value, list) else [value]
         if most is not None and any(isinstance(n, int) and n > most for n in numbers):
             raise UserError(f"{path}: {key} must be at most {most:,}")
-        check_sizes(path, value, largest)
 
 
 _MOST = 10_000  # maximum number of values that YAML aliases may add

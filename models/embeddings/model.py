@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from paraloom.models.embeddings.comparison import Compare, ComparedModel, Scores, cosines, dots
 from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, kinds
-from paraloom.models.embeddings.encoders.average import Average
-from paraloom.models.embeddings.encoders.base import Encoder
+from paraloom.models.embeddings.encoders.base import Average, Encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, EncoderSettings
 from paraloom.models.embeddings.ragged_columns import Kind
 from paraloom.models.embeddings.tokenizer_words import equal_share, words_tokenizer

@@ -277,6 +277,10 @@ class ParagramOptions(Options):
         return EmbeddingOptions.of({**fixed, **self.model_dump()})
 
 
+def _read_saved(values: Any) -> Any:
+    return saved_options(values) if isinstance(values, dict) else values
+
+
 class _Settings(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -291,16 +295,9 @@ class EncoderSettings(_Settings):
     """The file config.json in the folder of an encoder. The file is not trusted."""
 
     format: Literal[1, 2]  # 1: version 0.2. Increase it if older code cannot read new folders
-    options: AnyEmbeddingOptions
+    options: Annotated[EmbeddingOptions, BeforeValidator(_read_saved)]
     vocabularies: dict[str, int]  # number of entries by kind
     language: str = ENGLISH
     outputs: Count | None = None
     head: dict[str, Any] | None = None  # arguments of `EmbeddingOptions.open_head`
     sentence_transformers: Loading
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_former_options(cls, values: Any) -> Any:
-        if isinstance(values, dict) and isinstance(given := values.get("options"), dict):
-            return {**values, "options": saved_options(given)}
-        return values

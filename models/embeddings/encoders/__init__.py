@@ -10,8 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from paraloom.models.embeddings.encoders.average import Average
-from paraloom.models.embeddings.encoders.base import Encoder, Mixed, TokenEncoder
+from paraloom.models.embeddings.encoders.base import Average, Encoder, Mixed, TokenEncoder
 from paraloom.models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
 from paraloom.models.embeddings.encoders.ragged_batches import Input
 from paraloom.models.embeddings.encoders.recurrent import Build, recurrent

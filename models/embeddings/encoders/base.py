@@ -1,12 +1,13 @@
-"""Base classes of encoders, and mixtures of encoders."""
+"""Base classes of encoders, averages of word or trigram vectors, and mixtures of encoders."""
 
 from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding_bag
 
-from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch
+from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch, means
 from paraloom.models.embeddings.ragged_columns import Sentences
 
 
@@ -44,6 +45,25 @@ class TokenEncoder(Encoder):
     def encode(self, batch: RaggedBatch) -> Tensor:
         """Encode n sentences, given their tokens' vectors, [n, dim]."""
         raise NotImplementedError
+
+
+class Average(TokenEncoder):
+    """Encodes a sentence as the mean of its word or trigram vectors."""
+
+    reads_order = False
+
+    def encode(self, batch: RaggedBatch) -> Tensor:
+        """Encode n sentences, [n, dim].
+
+        Without gradients, the results are bit-identical to sentence-transformers' StaticEmbedding.
+        """
+        if torch.is_grad_enabled():
+            return means(batch)
+        vectors, rows, offsets = batch
+        flat, starts = (torch.from_numpy(array).to(vectors.device) for array in (rows, offsets))
+        return embedding_bag(
+            flat, vectors.float(), starts.int(), mode="mean", include_last_offset=True
+        )
 
 
 class Mixed(Encoder):
