@@ -55,11 +55,7 @@ def bounded_by_files(folder: Path) -> Iterator[None]:
     """Limit the total size of the tensors that this thread creates in the block.
 
     The limit is a multiple of the size of a model's files. Libraries allocate all tensors that
-    config.json describes before they read the weight files, so a false config.json could exhaust
-    the memory.
-
-    Raises:
-        UserError: the model needs more memory than its files explain.
+    config.json describes before they read the weights, so a false config.json could exhaust memory.
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode

@@ -47,11 +47,7 @@ def load_sentence_model(folder: Path) -> SentenceTransformer:
 
 
 def load(build: Callable[[], Any], folder: Path) -> Any:
-    """Check a model's settings, then load the model by a library's function `build`.
-
-    Raises:
-        UserError: the settings are dangerous, or the library cannot load the model.
-    """
+    """Check that a model's settings are harmless, and call a library's function to load it."""
     from transformers.utils import logging
 
     _check_settings(folder)
@@ -80,10 +76,9 @@ _HARMLESS = {
 
 
 def _check_settings(folder: Path) -> None:
-    """Raise a UserError if a model is dangerous to load.
+    """Raise a UserError if the settings name third-party code, huge sizes, or loaders' arguments.
 
-    Dangerous are classes outside of `_TRUSTED`, huge sizes, arguments of loaders outside of
-    `_HARMLESS`, and links to folders. The library would import a class from a Python file in the
+    Links to folders are errors, too. The library would import a class from a Python file in the
     model's folder even without `trust_remote_code`.
     """
     for file in sorted(folder.rglob("*")):

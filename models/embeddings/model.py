@@ -36,10 +36,7 @@ _OUR_NAME, _THEIR_NAME = "input.table.weight", "embeddings"
 
 
 class SentenceEncoder:
-    """A sentence encoder with its vocabularies.
-
-    A task of `paraloom.papers` may add a head, which predicts labels of pairs.
-
+    """A sentence encoder with its vocabularies, and optionally a head that predicts labels.
     >>> encoder = SentenceEncoder.load("runs/sample/embeddings")    # doctest: +SKIP
     >>> encoder.similarity(["A dog runs."], ["A dog is running."])  # doctest: +SKIP
     array([0.93], dtype=float32)
@@ -141,14 +138,10 @@ class SentenceEncoder:
         log: Path | None = None,
         texts: Iterable[pa.StringArray] = (),
     ) -> None:
-        """Write the encoder's folder atomically.
+        """Write the encoder's folder atomically, with `metrics` and a copy of the file `log`.
 
         A message is printed if sentence-transformers needs Paraloom to load the folder, or if it
         tokenises some of the first `texts` differently.
-
-        Args:
-            metrics: contents of metrics.json.
-            log: a file to copy to metrics.jsonl, if it exists.
         """
         with atomic_folder(folder) as temporary:
             found = self.write(temporary, texts)
@@ -173,12 +166,9 @@ class SentenceEncoder:
     ) -> dict[str, Any]:
         """Write the encoder's files into an existing folder.
 
-        With `native`, sentence-transformers loads the folder with its own class StaticEmbedding if
-        this class computes the same vectors. Otherwise it loads the folder with `MosesEncoder`.
-
-        Returns:
-            Whether the class is StaticEmbedding (`native`), and in this case the share of the
-            first `texts` that sentence-transformers tokenises like Paraloom (`equal_sentences`).
+        Sentence-transformers loads the folder with `MosesEncoder`. With `native`, it uses its own
+        class StaticEmbedding instead if this class computes the same vectors. Return whether it
+        does (`native`) and the result of `equal_share` on `texts` (`equal_sentences`).
         """
         vocabulary = next(iter(self.vocabularies.values()))
         average = type(self.encoder) is Average and vocabulary.kind == "words"

@@ -42,7 +42,14 @@ def similarity_lines(
     """Write the score of each line, which has two tab-separated sentences."""
     count = 0
     for batch in line_batches(lines):
-        for value in compare(*embed_pairs(embed, *_pairs(batch, count))):
+        pairs = [line.split("\t") for line in batch]
+        for number, pair in enumerate(pairs, count + 1):
+            if len(pair) != 2:
+                raise UserError(
+                    f"line {number}: {len(pair)} tab-separated columns, expected two sentences"
+                )
+        first, second = (pa.array(side, pa.string()) for side in zip(*pairs, strict=True))
+        for value in compare(*embed_pairs(embed, first, second)):
             out.write(b"%.6f\n" % value)
         count += len(batch)
     out.flush()
@@ -65,17 +72,6 @@ def line_batches(lines: IO[bytes]) -> Iterator[list[str]]:
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def _pairs(batch: list[str], before: int) -> tuple[pa.StringArray, pa.StringArray]:
-    pairs = [line.split("\t") for line in batch]
-    for number, pair in enumerate(pairs, before + 1):
-        if len(pair) != 2:
-            raise UserError(
-                f"line {number}: {len(pair)} tab-separated columns, expected two sentences"
-            )
-    first, second = zip(*pairs, strict=True)
-    return pa.array(first, pa.string()), pa.array(second, pa.string())
 
 
 def _write_npy(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:

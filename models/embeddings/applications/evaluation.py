@@ -1,13 +1,8 @@
 """Evaluation of encoders on labelled pairs, by data set and year, and by MTEB's protocol.
 
-MTEB (mteb 2.26, main score `cosine_spearman`) treats all test pairs of a year as one set. Its tasks
-contain these pairs:
-
-- STS12: all five data sets of 2012
-- STS13: the data sets of 2013 except SMT
-- STS17: the data set en-en
-- STSBenchmark: the test set
-- SICK-R: all three SICK files
+MTEB (mteb 2.26, main score `cosine_spearman`) treats all test pairs of a year as one set. STS13
+does not include SMT. STS17 is the data set en-en, STSBenchmark is the test set, and SICK-R includes
+all three SICK files.
 """
 
 from collections.abc import Callable, Sequence

@@ -31,7 +31,7 @@ class Bounds:
 
     min_score: float = 0.3
     max_score: float = 0.6
-    relative_margin: float = 0.1  # minimum difference to the positive's cosine, as a share of it
+    relative_margin: float = 0.1  # minimum distance below the positive's cosine, as a share of it
 
     def hold(self, scores: Matrix, positive: Matrix) -> NDArray[np.bool_]:
         """Return whether scores [n, k] are within the bounds, given the positives' scores [n]."""
@@ -69,8 +69,8 @@ class Neighbours:
     """An index of n unit vectors.
 
     Search is exact for at most 200,000 vectors. More vectors are in an inverted index, trained on a
-    sample, in memory or in `file`. The index has 72 bytes per vector, because it stores principal
-    components in 8 bits each.
+    sample, in memory or in `file`. The index has 72 bytes per vector: an id of 8 bytes, and 64
+    principal components of 1 byte each.
     """
 
     def __init__(self, vectors: NDArray[np.float16], seed: int, file: Path | None = None) -> None:

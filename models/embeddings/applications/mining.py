@@ -52,12 +52,7 @@ def mine(
     """Find the pairs of unit vectors [n, dim] with a margin of at least `least`.
 
     A pair is a candidate if one row is among the `k` nearest neighbours of the other row. Each pair
-    is found once.
-
-    Args:
-        index: an index of `vectors`.
-        work: a folder for temporary files.
-        tell: is called with the number of finished rows.
+    is found once. `tell` is called with the number of finished rows.
     """
     n, k = len(vectors), min(k, len(vectors) - 1)
     near = np.memmap(work / "neighbours", np.int64, "w+", shape=(n, k))

@@ -29,9 +29,7 @@ class Encoder(nn.Module):
 class TokenEncoder(Encoder):
     """Base class of encoders that read one vocabulary. Subclasses define `encode`.
 
-    Args:
-        input: looks up the vectors of words or trigrams.
-        dim: length of a sentence vector. The default is the length of a word vector.
+    By default, a sentence vector is as long as a word vector.
     """
 
     def __init__(self, input: Input, dim: int | None = None) -> None:
@@ -53,10 +51,7 @@ class Average(TokenEncoder):
     reads_order = False
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """Encode n sentences, [n, dim].
-
-        Without gradients, the results are bit-identical to sentence-transformers' StaticEmbedding.
-        """
+        """Encode n sentences; without gradients, to the same bits as the class StaticEmbedding."""
         if torch.is_grad_enabled():
             return means(batch)
         vectors, rows, offsets = batch

@@ -54,13 +54,10 @@ class EmbeddingMatrix(nn.Module):
         self._read: _Read | None = None
 
     def prepare(self, learning_rate: float, *, towards: float = 0.0, adam: bool = True) -> None:
-        """Begin training.
+        """Begin training with Adam or with plain gradient steps.
 
-        Args:
-            learning_rate: step size.
-            towards: λ of the regularisation λ ‖W - W₀‖² towards the present vectors W₀ (W&G 2017,
-                Eq. 2). If λ is not zero, steps are dense, since every row has a gradient.
-            adam: use Adam; otherwise plain gradient steps.
+        `towards` is λ of the regularisation λ ‖W - W₀‖² towards the present vectors W₀ (W&G 2017,
+        Eq. 2). If λ is not zero, steps are dense, because every row has a gradient.
         """
         self.learning_rate, self.towards, self.trained = learning_rate, towards, True
         self.adam = adam

@@ -35,12 +35,8 @@ def train(
 ) -> dict[str, Any]:
     """Train an encoder on the task in `options`, write its folder, and return the task's metrics.
 
-    On a CPU, the same seed and data give the same weights.
-
-    Args:
-        shards: Parquet files of the corpus.
-        vectors: file with the run's own word vectors.
-        threads: number of torch's threads.
+    `shards` and `vectors` are as in `RunInputs`. `threads` is the number of torch's threads. On a
+    CPU, the same seed and data give the same weights.
     """
     if threads is not None:
         import torch

@@ -28,15 +28,12 @@ def hardest_negatives(
 ) -> tuple[Tensor, Tensor]:
     """Find the nearest negative of each sentence in n pairs.
 
-    A sentence's negative is neither equal to the sentence nor to its paraphrase.
+    A negative differs from the sentence and from its paraphrase.
 
     Args:
-        left: vectors of the left side, [n, dim].
-        right: vectors of the right side, [n, dim].
-        left_keys: hashes of the left sentences, [n], which are equal for equal sentences.
-        right_keys: hashes of the right sentences, [n].
-        pool: where negatives come from, as seen from a sentence: the `other` side of the pairs, the
-            `same` side, or `both`.
+        left, right: vectors of the sentences on each side, [n, dim].
+        left_keys, right_keys: hashes of the sentences on each side, [n].
+        pool: whether negatives of a sentence are on the `same` side, the `other` side, or `both`.
         sources: hashes, [n]. All sentences of pairs with equal hashes are paraphrases.
 
     Returns:

@@ -1,7 +1,4 @@
-"""Training of PARAGRAM word vectors on phrase pairs (Wieting et al., 2016).
-
-The encoder is the average of word vectors, and the loss is the margin loss.
-"""
+"""Training of PARAGRAM word vectors: averages and the margin loss (Wieting et al., 2016)."""
 
 from pathlib import Path
 from typing import Any
@@ -31,13 +28,8 @@ def train_paragram(
 ) -> dict[str, Any]:
     """Train word vectors on phrase pairs and write them to a text file (`word v1 … vd`).
 
-    Args:
-        phrases: a file in a format of `read_phrases`.
-        vectors: the file to write, which is not compressed.
-        threads: number of torch's threads.
-
-    Returns:
-        The trainer's metrics and the number of words (`words`).
+    `phrases` is a file in a format of `read_phrases`. Return the trainer's metrics and the number
+    of words (`words`).
     """
     if threads is not None:
         torch.set_num_threads(threads)
