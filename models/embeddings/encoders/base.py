@@ -51,7 +51,7 @@ class Average(TokenEncoder):
     reads_order = False
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """Encode n sentences; without gradients, to the same bits as the class StaticEmbedding."""
+        """Encode n sentences. Without gradients, the vectors equal StaticEmbedding's to the bit."""
         if torch.is_grad_enabled():
             return means(batch)
         vectors, rows, offsets = batch
