@@ -45,11 +45,6 @@ class OpenedModel:
         """Name of the model as the user wrote it."""
         return self.evaluated.name
 
-    @property
-    def size(self) -> int:
-        """Size of the model's files in bytes."""
-        return sum(file.stat().st_size for file in self.files)
-
 
 def is_ours(folder: Path) -> bool:
     """Return whether `SentenceEncoder.save` wrote the folder."""
@@ -133,4 +128,4 @@ def cost(model: OpenedModel, sentences: Sequence[str]) -> Cost:
         if rate * _SECONDS < size:  # a larger batch would take longer than `_SECONDS`
             break
     rate, size = max(found)
-    return Cost(round(rate, 1), size, model.size)
+    return Cost(round(rate, 1), size, sum(file.stat().st_size for file in model.files))
