@@ -1,4 +1,4 @@
-"""Computation: tokens, translation, similarity, encoders; independent of Beam and of runs."""
+"""Text processing, translation, scorers and encoders. Nothing here depends on Beam or on runs."""
 
-if __name__ != "paraloom.models":  # as `models` in a checkout, it would duplicate every class
+if __name__ != "paraloom.models":  # `import models` in a checkout would define each class twice
     raise ImportError(f"{__name__} is now called paraloom.models")

@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 CORES = "PARALOOM_CORES"
-"""Environment variable that limits a worker's cores if several workers share the machine."""
+"""Environment variable with the maximum number of cores that a worker may use."""
 
 
 def cores() -> int:
-    """Number of cores that this process may use: its affinity, limited by `PARALOOM_CORES`."""
+    """Return the number of cores in this process's CPU affinity, at most `PARALOOM_CORES`."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         available = len(os.sched_getaffinity(0))
     else:
@@ -18,8 +18,10 @@ def cores() -> int:
 
 
 def allow_avx512() -> None:
-    """Let CTranslate2 use AVX-512 on CPUs with VNNI. By default it uses AVX2, since AVX-512 lowers
-    the clock rate of older CPUs."""
+    """Make CTranslate2 use AVX-512 on CPUs with VNNI.
+
+    CTranslate2's default is AVX2, because AVX-512 lowers the clock rate of older CPUs.
+    """
     try:
         flags = Path("/proc/cpuinfo").read_text().split("flags", 2)[1].split("\n")[0].split()
     except (OSError, IndexError):  # not Linux on x86

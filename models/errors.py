@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_EXTRAS = {  # the package's extras (pyproject.toml) and their libraries
+_EXTRAS = {  # extras in pyproject.toml, and the modules that each extra installs
     "chat": ("openai",),
     "dataflow": ("google",),
     "fairseq": ("fairseq", "fairseq_cli"),
@@ -19,10 +19,10 @@ _MISSING = re.compile(r"No module named '(\w+)")
 
 
 class UserError(Exception):
-    """An error outside the program: in a file, a row, a configuration key, on a disk.
+    """An error that the user can correct, such as a bad row or configuration key, or a full disk.
 
     The message is one line that names the cause and, if possible, the remedy. The command line
-    prints it without a traceback and exits with code 2.
+    prints the message without a traceback and exits with code 2.
 
     >>> raise UserError("data/a.gz: no such file")
     Traceback (most recent call last):
@@ -31,17 +31,19 @@ class UserError(Exception):
 
 
 def one_line(text: object) -> str:
-    """Shorten a text to one line."""
+    """Replace white space by single spaces and keep the first 200 characters."""
     return " ".join(str(text).split())[:200]
 
 
 class EmptyFileError(UserError):
-    """A file has no rows. Raised separately, since some shards of a data set may be empty."""
+    """A file has no rows. Callers may catch this error where empty shards are allowed."""
 
 
 @contextmanager
 def reading(what: object) -> Iterator[None]:
-    """Note in any exception what was being read; the command line's message begins with the note.
+    """Add a note to every exception in the block that says what was being read.
+
+    The command line prints the note before the error's message.
 
     >>> with reading("a.json"):
     ...     raise ValueError("line 3: a comma is missing")
@@ -58,9 +60,9 @@ def reading(what: object) -> Iterator[None]:
 
 @contextmanager
 def in_one_line(what: str) -> Iterator[None]:
-    """Turn all errors of a library into a UserError that begins with `what`.
+    """Convert a library's errors in the block to a UserError whose message begins with `what`.
 
-    This includes Rust panics, which are no `Exception`, and `SystemExit`.
+    `SystemExit` and Rust's `PanicException`, a BaseException, are converted, too.
     """
     try:
         yield
@@ -71,13 +73,14 @@ def in_one_line(what: str) -> Iterator[None]:
         if not failed and type(error).__name__ != "PanicException":
             raise
         reason = getattr(error, "strerror", None)  # from the operating system
-        text = str(error).rpartition("from a trusted source.")[2]  # else PyTorch's advice: unpickle
+        # PyTorch's message begins with the advice to unpickle the file. Omit this advice.
+        text = str(error).rpartition("from a trusted source.")[2]
         reason = reason or f"{type(error).__name__}: {one_line(text)}"
         raise UserError(f"{what} ({reason})") from error
 
 
 def missing_extra(text: str) -> str | None:
-    """Return the remedy if an error says that an extra's library is missing.
+    """Return how to install the library that an error message reports as missing, or None.
 
     >>> missing_extra("ModuleNotFoundError: No module named 'sklearn.svm'")
     "sklearn is not installed: pip install 'paraloom[train]'"

@@ -1,4 +1,4 @@
-"""Local files and folders that are either complete or absent; locks; digests."""
+"""Atomic writes of local files and folders, file locks, and digests."""
 
 import ctypes
 import fcntl
@@ -21,24 +21,26 @@ from paraloom.models.errors import UserError, in_one_line
 T = TypeVar("T", bound=Hashable)
 
 LOCKS = "PARALOOM_LOCKS"
-"""Environment variable; `off` disables locks, for file systems without them."""
+"""Environment variable. The value `off` disables locks on file systems that do not support them."""
 
-_LARGE = 1 << 20  # bytes; a smaller file is digested as fast as a cached digest is read
+_LARGE = 1 << 20  # bytes; smaller files are digested as fast as a cached digest is read
 _SHA256 = re.compile(rb"[0-9a-f]{64}")
-_SETTLED = 2.0  # seconds; two changes within this time may give a file the same timestamps
+_SETTLED = 2.0  # seconds; two changes within this time may leave a file the same timestamps
+
+_FORMER = ".former"  # suffix of the former folder between two renames
 
 PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")  # suffix of a compressed file
 
 CARD = "README.md"
 STAGE_RECORD = "_stage.json"
-"""File name of a stage's record, in the stage's folder."""
+"""Name of the record in a stage's folder."""
 OWN_CARD = "# Written by Paraloom"
-"""Prefix of the second line in model cards that Paraloom writes into encoder folders."""
+"""Start of the second line in the model cards that Paraloom writes into encoder folders."""
 
 
 @contextmanager
 def atomic_file(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it to `path` if the block succeeds."""
+    """Yield a temporary path beside `path`, and rename the file to `path` if the block succeeds."""
     path = Path(path)
     with _writing(path):
         temporary = temporary_path(path)
@@ -52,11 +54,7 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary folder; it replaces `path` if the block succeeds.
-
-    The temporary folder is in a locked hidden folder beside `path`. Leftovers of killed processes
-    are removed first, or finished if the process was killed while it replaced `path`.
-    """
+    """Yield a temporary folder beside `path`, and replace `path` by it if the block succeeds."""
     path = Path(path)
     with _writing(path):
         finish_killed(path)
@@ -66,51 +64,51 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
             yield new
             for file in new.rglob("*"):
                 if file.is_file() and not file.is_symlink():
-                    with suppress(OSError):  # some libraries make files private
+                    with suppress(OSError):  # some libraries write files that only the owner reads
                         file.chmod(file.stat().st_mode | new.stat().st_mode & 0o666)
                     _flush(file)
             if not _exchanged(new, path):
                 if path.exists():
-                    path.replace(_former(scratch, path))
+                    path.replace(scratch / f"{path.name}{_FORMER}")
                 new.replace(path)
 
 
 def _exchanged(new: Path, path: Path) -> bool:
-    """Exchange two folders atomically; False if the system cannot."""
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE: Linux, not on every file system
+    """Exchange two folders atomically. Return False if the system or file system cannot."""
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE on Linux
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     paths = (here, os.fsencode(new), here, os.fsencode(path))
     return rename is not None and rename(*paths, exchange) == 0
 
 
-def _former(scratch: Path, path: Path) -> Path:
-    """Path of the former folder while two renames replace it."""
-    return scratch / f"{path.name}.former"
-
-
 def finish_killed(path: Path) -> None:
-    """Finish or remove what `atomic_folder(path)` left behind when a process was killed."""
+    """Remove the temporary folders of killed calls of `atomic_folder(path)`.
+
+    If a call was killed between its two renames, its new folder is renamed to `path` first.
+    """
     for scratch in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
-        if not scratch.name[-8:].isdigit():  # a user's folder that ends in a date
+        if not scratch.name[-8:].isdigit():  # digits only: a user's folder that ends in a date
             with suppress(OSError), _locked_folder(scratch):
                 _finish(scratch, path)
 
 
 def _finish(scratch: Path, path: Path) -> None:
-    if _former(scratch, path).exists() and not path.exists():
+    if (scratch / f"{path.name}{_FORMER}").exists() and not path.exists():
         (scratch / path.name).replace(path)
     shutil.rmtree(scratch)
 
 
 @contextmanager
 def _scratch(path: Path) -> Iterator[Path]:
-    """Make a locked folder beside `path`, removed at the end. It is locked before it gets the name
-    that `finish_killed` looks for."""
+    """Create a locked folder beside `path`, and remove the folder after the block.
+
+    The folder is locked before it gets the name that `finish_killed` searches for.
+    """
     folder = temporary_path(path)
     new = folder.with_name(f"{folder.name}-")
     new.mkdir()
     with ExitStack() as lock:
-        with suppress(OSError):  # the file system has no locks
+        with suppress(OSError):  # the file system does not support locks
             lock.enter_context(_locked_folder(new))
         try:
             yield new.rename(folder)
@@ -121,7 +119,7 @@ def _scratch(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _locked_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder exclusively; raises OSError if it is locked, or locks are off."""
+    """Lock a folder exclusively. Raise OSError if it is locked already or locks are disabled."""
     if os.environ.get(LOCKS) == "off":
         raise OSError("no locks")
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -133,13 +131,13 @@ def _locked_folder(folder: Path) -> Iterator[None]:
 
 
 def looked_up(path: str) -> str:
-    """Explain in an error where a relative path was looked up; "" for other paths."""
+    """Return a note on the current folder for a relative path, and "" for other paths."""
     relative = "://" not in path and not Path(path).is_absolute()
     return f" (relative to the current folder, {Path.cwd()})" if relative else ""
 
 
 def distinct_names(choices: Sequence[Sequence[T]]) -> list[T]:
-    """For each item, its first name that no other item has; otherwise its last name.
+    """Choose a name for each item: the first one that no other item has, or else the last.
 
     >>> distinct_names([("dev", "a/dev"), ("test", "a/test"), ("test", "b/test")])
     ['dev', 'a/test', 'b/test']
@@ -156,7 +154,7 @@ def distinct_names(choices: Sequence[Sequence[T]]) -> list[T]:
 
 
 def check_writable(path: Path) -> None:
-    """Check that a file can be written, before doing the work for it."""
+    """Check that a file can be written, so that an error precedes long work."""
     with _writing(path):
         if path.is_dir():
             raise OSError("Is a directory")
@@ -164,13 +162,15 @@ def check_writable(path: Path) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """Make a hidden name beside `path` that no date can equal. `tempfile` would make the file with
-    a mode of its own instead of the umask's."""
+    """Return a random hidden path beside `path`, with a suffix that cannot be a date.
+
+    `tempfile` is not used, because it ignores the umask when it creates files.
+    """
     return path.parent / f".{path.name}.{secrets.token_hex(4)[1:]}f"
 
 
 def user_cache() -> Path:
-    """Paraloom's cache folder for this user and machine, in `$XDG_CACHE_HOME`."""
+    """Return Paraloom's folder in `$XDG_CACHE_HOME` or `~/.cache`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paraloom"
 
 
@@ -178,7 +178,7 @@ def user_cache() -> Path:
 def locked(path: Path, busy: str | None = None) -> Iterator[None]:
     """Create a file and lock it exclusively during the block.
 
-    If another process has the lock, wait, or raise a UserError with the message `busy`.
+    If another process has the lock, wait. With `busy`, raise a UserError with this message instead.
     """
     with _writing(path):
         stream = path.open("ab")
@@ -197,11 +197,15 @@ def locked(path: Path, busy: str | None = None) -> Iterator[None]:
 
 
 def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
-    """SHA-256 of a file, or of a folder's relative paths and files, in hexadecimal.
+    """Return the SHA-256 of a file, or of a folder's relative paths and files, in hexadecimal.
 
-    It ignores hidden files and folders, such as caches; model cards and records that a run
-    writes, which change with its results; and the relative paths in `ignored`. Digests of large
-    files are cached, see `kept_digest`.
+    In a folder, these files are ignored:
+
+    - hidden files and files in hidden folders, such as caches
+    - a stage's record, and model cards that Paraloom wrote
+    - the relative paths in `ignored`
+
+    Digests of large files are cached by `kept_digest`.
     """
     path = Path(path)
     if path.is_dir():
@@ -211,11 +215,7 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
             if not file.is_file() or any(part.startswith(".") for part in relative.parts):
                 continue
             name = relative.as_posix()
-            if (
-                name == STAGE_RECORD
-                or name in ignored
-                or (file.name == CARD and _is_own_card(file))
-            ):
+            if name == STAGE_RECORD or name in ignored or _is_own_card(file):
                 continue
             total.update(os.fsencode(name) + f"\0{digest(file)}\n".encode())
         return total.hexdigest()
@@ -225,19 +225,20 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
     with in_one_line(f"{path}: cannot be read"):
-        large = path.stat().st_size >= _LARGE
-        return (
-            kept_digest(str(path.absolute()), lambda: file_state(path), read) if large else read()
-        )
+        if path.stat().st_size < _LARGE:
+            return read()
+        return kept_digest(str(path.absolute()), lambda: file_state(path), read)
 
 
 def kept_digest(
     place: str, state: Callable[[], tuple[list[Any], float]], compute: Callable[[], str]
 ) -> str:
-    """SHA-256 of a file, which is read again only if it may have changed.
+    """Return the cached SHA-256 of a file, or compute it if the file may have changed.
 
-    Digests are stored in the user's cache, under a name made from the file's place and its state,
-    which `state` returns as `file_state` does. A damaged cache file is ignored and rewritten.
+    Args:
+        place: the absolute path or address of the file.
+        state: returns the present state of the file, in the form of `file_state`.
+        compute: reads the file and returns its SHA-256.
     """
     started, (before, _) = time.time(), state()
     record = digest_record(place, before)
@@ -254,12 +255,12 @@ def kept_digest(
 
 
 def digest_record(place: str, state: list[Any]) -> Path:
-    """Path of a cached digest; the place is hashed, because it may contain a password."""
+    """Return the path of a cached digest. `place` is hashed, because it may contain a password."""
     return user_cache() / "digests" / hashlib.sha256(repr((place, state)).encode()).hexdigest()
 
 
 def file_state(path: Path) -> tuple[list[Any], float]:
-    """A value that differs if a file may have changed, and the time of the file's last change."""
+    """Return a value that differs if a file may have changed, and the time of the last change."""
     of = path.stat()
     state = [of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns]
     return state, max(of.st_mtime, of.st_ctime)
@@ -267,16 +268,16 @@ def file_state(path: Path) -> tuple[list[Any], float]:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Make the folder of `path`; turn the block's errors into one that names `path`.
+    """Create the folder of `path`, and convert write errors in the block to a UserError.
 
-    Special files are refused: a rename would replace /dev/null for every program.
+    Special files are refused, because a rename would replace a device such as /dev/null.
     """
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise OSError("it is not a regular file; choose another path")
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
-    except Exception as error:  # errors of Rust libraries are no OSError
+    except Exception as error:  # Rust libraries do not raise an OSError
         rust = "(os error " in str(error) and not isinstance(error, UserError)
         if not isinstance(error, OSError) and not rust:
             raise
@@ -285,6 +286,8 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _is_own_card(path: Path) -> bool:
+    if path.name != CARD:
+        return False
     start = f"---\n{OWN_CARD}".encode()
     with path.open("rb") as stream:
         return stream.read(len(start)) == start

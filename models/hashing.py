@@ -1,4 +1,7 @@
-"""Fast hashes of 64-bit integers (SplitMix64; Steele, Lea & Flood 2014) and of texts (XXH3)."""
+"""Fast hash functions of 64-bit integers and of texts.
+
+Integers are hashed with SplitMix64 (Steele, Lea and Flood, 2014), and texts with XXH3.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -7,7 +10,7 @@ from numpy.typing import NDArray
 
 
 def splitmix64(x: NDArray[np.uint64], seed: int = 0) -> NDArray[np.uint64]:
-    """Hash each number with a seed; flipping one input bit flips about half of the output bits."""
+    """Hash each number with a seed. A change of one input bit changes about half the output."""
     with np.errstate(over="ignore"):
         x = x + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -16,12 +19,12 @@ def splitmix64(x: NDArray[np.uint64], seed: int = 0) -> NDArray[np.uint64]:
 
 
 def threshold(share: float) -> np.uint64:
-    """Largest hash in the lowest `share` of all hashes."""
+    """Return the largest hash in the lowest `share` of all 64-bit hashes."""
     return np.uint64(min(int(share * 2**64), 2**64 - 1))
 
 
 def text_hashes(texts: pa.Array, seed: int = 0) -> NDArray[np.uint64]:
-    """Hash each text: uint64 [n]."""
+    """Return the hash of each text, uint64 [n]."""
     digest = xxhash.xxh3_64_intdigest
     values = texts.cast(pa.binary()).to_pylist()
     return np.fromiter((digest(value, seed) for value in values), np.uint64, len(values))

@@ -11,18 +11,18 @@ from typing import Any
 
 from paraloom.models.errors import UserError, in_one_line, one_line
 from paraloom.models.files import CARD, atomic_file, looked_up, user_cache
-from paraloom.models.structured import parse_json, read_json
+from paraloom.models.structured import parse_json, read_json, settings_in
 
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
 _FILES = re.compile(r"([\w-]+/)?[^/]+\.(json|model|spm|txt)|README\.md|model\.bin")
 _WEIGHTS = (r"model(-\d+-of-\d+)?\.safetensors", r"pytorch_model(-\d+-of-\d+)?\.bin")
 
-# Modules and types in torch that settings may name; libraries call the named objects.
+# Modules and types of torch that settings may name. Libraries call the objects that settings name.
 _TORCH = re.compile(r"torch\.(nn\.(modules\.\w+\.)?[A-Z]\w*|(b?float|q?u?int)\d\w*)")
 
 
 def is_hub_name(model: str) -> bool:
-    """Whether a model has the form of a Hub name; an existing folder takes precedence.
+    """Return whether `model` has the form of a Hub name and is not an existing path.
 
     >>> is_hub_name("Helsinki-NLP/opus-mt-cs-en@main"), is_hub_name("/models/cs-en")
     (True, False)
@@ -31,10 +31,9 @@ def is_hub_name(model: str) -> bool:
 
 
 def fetch(model: str, key: str = "nmt.model") -> Path:
-    """Folder of a model: `model` itself, or its snapshot in the Hub's cache.
+    """Return the folder of a model, and download a model on the Hub if it is not cached.
 
-    The whole snapshot belongs to one commit. Cached files need no network. Errors name the
-    configuration `key`.
+    All files of a download belong to one commit. Errors name the configuration `key`.
     """
     if not is_hub_name(model):
         return Path(model)
@@ -52,7 +51,7 @@ def fetch(model: str, key: str = "nmt.model") -> Path:
 
 
 def cached(model: str) -> Path | None:
-    """Snapshot of a model in the Hub's cache; None if no snapshot with weights is there."""
+    """Return a model's snapshot in the Hub's cache, or None if no snapshot has weights."""
     import huggingface_hub
 
     repo, revision = _parts(model)
@@ -65,32 +64,29 @@ def cached(model: str) -> Path | None:
 
 
 def revision(folder: Path) -> str | None:
-    """Commit of a snapshot in the Hub's cache; None for other folders."""
+    """Return the commit of a snapshot in the Hub's cache, or None for other folders."""
     return folder.name if folder.parent.name == "snapshots" else None
 
 
 def pinned(model: str) -> str:
-    """Add the commit of the cached snapshot to a Hub name; other models stay unchanged."""
+    """Add the commit of the cached snapshot to a Hub name. Return other models unchanged."""
     if not is_hub_name(model):
         return model
     return f"{model.partition('@')[0]}@{revision(fetch(model))}"
 
 
 def check_settings(file: Path, values: Any) -> None:
-    """Check that no setting in a file, at any depth, makes a library run third-party code."""
-    for inner in values if isinstance(values, list) else ():
-        check_settings(file, inner)
-    for key, value in values.items() if isinstance(values, dict) else ():
+    """Raise an error if a setting in a file, at any depth, makes a library run third-party code."""
+    for key, value in settings_in(values):
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and text.startswith("torch.") and not _TORCH.fullmatch(text):
                 raise brings_code(file, text)
         if "_implementation" in key and "/" in json.dumps(value):
             raise brings_code(file, str(value))
-        check_settings(file, value)
 
 
 def check_index(file: Path) -> None:
-    """Check that a model's weight index, `*.index.json`, names only files beside it."""
+    """Raise an error if a weight index (`*.index.json`) names a file in another folder."""
     index = read_json(file, dict[str, Any], "a list of files with weights")
     files = index.get("weight_map")
     for name in files.values() if isinstance(files, dict) else ():
@@ -99,7 +95,7 @@ def check_index(file: Path) -> None:
 
 
 def brings_code(file: Path, name: str) -> UserError:
-    """Make the error for a file that names code to run."""
+    """Return the error for a file that names third-party code."""
     return UserError(
         f"{file}: the model cannot be loaded: it brings code of its own "
         f"({one_line(name)}), which is not run"
@@ -109,14 +105,15 @@ def brings_code(file: Path, name: str) -> UserError:
 def fetch_dataset(
     name: str, choose: Callable[[list[str], Path], list[str]], asked: Sequence[Any], key: str
 ) -> tuple[Path, list[str]]:
-    """Fetch files of a data set: a snapshot of one commit in the Hub's cache, and their names.
+    """Fetch files of a data set, and return their folder in the Hub's cache and their names.
 
-    No code is run. Once complete, a snapshot needs no network.
+    All files belong to one commit. A complete download is reused without a network. The data set's
+    code is not run.
 
     Args:
-        choose: selects files from all names and the card, if any.
-        asked: values that the selection depends on, too.
-        key: configuration key, for errors.
+        choose: selects files, given all file names and the path of the card, which may be missing.
+        asked: further values that the selection depends on.
+        key: configuration key that errors name.
     """
     import huggingface_hub
 
@@ -129,7 +126,7 @@ def fetch_dataset(
     repo, wanted = _parts(name)
     with _answering(name, key, "data set"):
         names: list[str] = []
-        # The Hub also keeps a Parquet copy of data sets in other formats.
+        # For data sets in other formats, the Hub has a Parquet copy on another branch.
         for revision in [wanted] if wanted else [None, "refs/convert/parquet"]:
             if not any(file.endswith(".parquet") for file in names):
                 info = huggingface_hub.HfApi().dataset_info(repo, revision=revision)
@@ -145,14 +142,14 @@ def fetch_dataset(
 
 
 def _parts(name: str) -> tuple[str, str | None]:
-    """Repository and revision."""
+    """Split a Hub name into repository and revision."""
     match = _NAME.fullmatch(name)
     assert match
     return match[1], match[2]
 
 
 def _answering(name: str, key: str, kind: str) -> AbstractContextManager[None]:
-    """Turn errors of the Hub or the network into one line with a workaround."""
+    """Convert errors of the Hub or the network to a UserError that describes a workaround."""
     repo, _, revision = name.partition("@")
     version = f" --revision {revision}" if revision else ""
     version += " --repo-type dataset" if kind != "model" else ""
@@ -164,7 +161,7 @@ def _answering(name: str, key: str, kind: str) -> AbstractContextManager[None]:
 
 
 def needed(names: Sequence[str]) -> list[str]:
-    """Files needed to load a model, and its model card.
+    """Select the model card and the files that are needed to load a model.
 
     >>> needed(["config.json", "onnx/model.onnx", "model.safetensors", "pytorch_model.bin"])
     ['config.json', 'model.safetensors']
@@ -173,7 +170,9 @@ def needed(names: Sequence[str]) -> list[str]:
 
 
 def _weights(names: Sequence[str]) -> list[str]:
-    """Weight files of a model and its module folders: in each, the first kind in `_WEIGHTS`.
+    """Select the weight files in a model's folder and in its module folders.
+
+    Each folder's files have the first format in `_WEIGHTS` that the folder contains.
 
     >>> _weights(["pytorch_model.bin", "model.safetensors", "2_Dense/pytorch_model.bin"])
     ['model.safetensors', '2_Dense/pytorch_model.bin']

@@ -1,4 +1,4 @@
-"""Language codes as users write them, English language names, unspaced languages."""
+"""Parsing and comparison of language codes, and properties of languages."""
 
 import difflib
 import re
@@ -10,8 +10,8 @@ from langcodes.tag_parser import LanguageTagError
 ENGLISH = "en"
 
 _FAR = 80
-"""From this CLDR distance on, few readers of one language can read the other. Czech and Slovak
-have 24, Croatian and Serbian 59, Czech and Polish 84."""
+"""Minimum CLDR distance of languages that are not closely related. The distance is 24 for Czech and
+Slovak, 59 for Croatian and Serbian, and 84 for Czech and Polish."""
 
 _UNSPACED = (
     *("Hani", "Hans", "Hant", "Hira", "Jpan", "Kana", "Khmr", "Lana", "Laoo", "Mymr"),
@@ -42,7 +42,7 @@ _BY_CODE = dict(entry.split(" ", 1) for entry in " ".join(_NAMES.split()).split(
 
 
 def parse_language(code: str) -> Language | None:
-    """Parse a code in any standard (`cs`, `ces`, `cs_CZ`, `ces_Latn`); None if it is invalid.
+    """Parse a language code such as `cs`, `ces`, `cs_CZ` or `ces_Latn`; None if it is invalid.
 
     >>> parse_language("ces_Latn").language, parse_language("cz")
     ('cs', None)
@@ -55,7 +55,7 @@ def parse_language(code: str) -> Language | None:
 
 
 def no_code(code: str) -> str:
-    """Message for a code that names no language, with a likely correction; "" for valid codes.
+    """Return an error message with a likely correction for an invalid code, and "" for a valid one.
 
     >>> no_code("cz"), no_code("cs")
     ('cz is not a language code; Czech is cs', '')
@@ -70,7 +70,7 @@ def no_code(code: str) -> str:
 
 
 def differ(code: str, other: str) -> bool:
-    """Whether two codes name well-known languages that are not closely related.
+    """Return whether two codes name well-known languages that are not closely related.
 
     >>> differ("cs", "de"), differ("ces_Latn", "sk"), differ("hr", "sr"), differ("cs", "src")
     (True, False, False, False)
@@ -82,10 +82,10 @@ def differ(code: str, other: str) -> bool:
 
 @cache
 def short_code(code: str) -> str:
-    """Shortest code of a language, for tokenisers and keys; equal for all its spellings.
+    """Return the shortest code of a language, which is the same for all codes of the language.
 
-    Regions and usual scripts are dropped. A country code (`cz`, `jp`) stands for the country's most
-    spoken language. An unknown code is returned in lower case.
+    The region and the language's usual script are omitted. A country code (`cz`, `jp`) is replaced
+    by the code of the country's most spoken language. An unknown code is returned in lower case.
 
     >>> [short_code(code) for code in ("ces_Latn", "cz", "en-GB", "zho_Hans", "sr-Latn")]
     ['cs', 'cs', 'en', 'zh', 'sr-Latn']
@@ -93,7 +93,7 @@ def short_code(code: str) -> str:
     found = parse_language(code)
     if found is None and len(code) == 2 and code.isalpha():
         found = Language.make(territory=code.upper()).maximize()
-        if found.language == ENGLISH:  # also returned for unknown countries
+        if found.language == ENGLISH:  # langcodes returns English for unknown countries, too
             found = None
     if found is None or not found.language:
         return code.lower()
@@ -104,7 +104,7 @@ def short_code(code: str) -> str:
 
 
 def language_name(code: str) -> str:
-    """English name of a language; the quoted code if it is unknown.
+    """Return the English name of a language, or the quoted code if the name is unknown.
 
     >>> language_name("fra"), language_name("sr-Latn"), language_name("tlh")
     ('French', 'Serbian', "'tlh'")
@@ -115,7 +115,7 @@ def language_name(code: str) -> str:
 
 @cache
 def is_unspaced(code: str) -> bool:
-    """Whether a language is written without spaces between words.
+    """Return whether a language is written without spaces between words.
 
     >>> [is_unspaced(code) for code in ("zh", "jpn", "th", "dz", "ko", "zh-Latn", "fr")]
     [True, True, True, True, False, False, False]

@@ -1,4 +1,4 @@
-"""Memory: peaks, limits on loading a model, and imports without garbage collection."""
+"""Peak memory, limits on the memory of a loaded model, and faster imports."""
 
 import gc
 import importlib
@@ -12,12 +12,12 @@ from typing import Any
 
 from paraloom.models.errors import UserError
 
-_SPARE = 64 << 20  # bytes of tensors that are not in files, such as masks
+_SPARE = 64 << 20  # bytes for tensors that are not in a model's files, such as masks
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def import_fast(name: str) -> None:
-    """Import a module without garbage collection, which would visit many objects and free none."""
+    """Import a module without garbage collection, which would cost time and free nothing."""
     if name not in sys.modules:
         gc.disable()
         try:
@@ -28,7 +28,7 @@ def import_fast(name: str) -> None:
 
 
 def peak_memory() -> int:
-    """Peak resident memory in bytes since the process started, or since `forget_peak`."""
+    """Return the peak resident memory since the start of the process or `forget_peak`, in bytes."""
     with suppress(OSError):
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -38,13 +38,13 @@ def peak_memory() -> int:
 
 
 def forget_peak() -> None:
-    """Reset the peak to the present memory; only on Linux."""
+    """Reset the peak to the present memory. Only Linux supports this."""
     with suppress(OSError):
         _CLEAR.write_text("5")
 
 
 def check_zip(path: Path, archive: zipfile.ZipFile) -> None:
-    """Raise an error if an archive unpacks to more than 20 times its size."""
+    """Raise a ValueError if a ZIP archive unpacks to more than 20 times its size."""
     size = sum(part.file_size for part in archive.infolist())
     if size > 20 * path.stat().st_size:
         raise ValueError(f"it unpacks to {size:,} bytes")
@@ -52,16 +52,16 @@ def check_zip(path: Path, archive: zipfile.ZipFile) -> None:
 
 @contextmanager
 def bounded_by_files(folder: Path) -> Iterator[None]:
-    """Limit the tensors that this thread makes in the block by the size of a model's files.
+    """Limit the total size of the tensors that this thread creates in the block.
 
-    Libraries allocate the tensors described in config.json before they look for them in the weight
-    files.
+    The limit is a multiple of the size of a model's files. Libraries allocate all tensors that
+    config.json describes before they read the weights, so a false config.json could exhaust memory.
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
     files = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    most = 4 * files + _SPARE  # 4: one-byte numbers become float32
+    most = 4 * files + _SPARE  # one-byte numbers become float32
 
     class Bounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
         made = 0
@@ -71,9 +71,10 @@ def bounded_by_files(folder: Path) -> Iterator[None]:
         ) -> Any:
             kwargs = kwargs or {}
             names = {argument.name for argument in func._schema.arguments}
-            makes = names >= {"device", "pin_memory"} and "non_blocking" not in names  # no copy
+            # Operators with these arguments allocate a tensor; copies have `non_blocking`, too.
+            makes = names >= {"device", "pin_memory"} and "non_blocking" not in names
             if makes and str(kwargs.get("device")) != "meta":
-                # A tensor on the device meta has a size, but no memory.
+                # On the device meta, a tensor has a size but uses no memory.
                 self.made += func(*args, **{**kwargs, "device": torch.device("meta")}).nbytes
                 if self.made > most:
                     raise MemoryError
@@ -83,7 +84,7 @@ def bounded_by_files(folder: Path) -> Iterator[None]:
     try:
         with bounded:
             yield
-    except Exception as error:  # libraries replace our error with their own
+    except Exception as error:  # libraries replace the MemoryError by another error
         if bounded.made <= most:
             raise
         raise UserError(

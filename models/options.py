@@ -1,9 +1,12 @@
-"""Base class of all options: typed, frozen, checked when built, with one-line errors.
+"""Base class of the sections of the configuration.
 
-An options class is one section of the configuration. A field's docstring is its description in
-the documentation and in editors. Bounds are part of a field's type (`Count`, `Rate`); `_check`
-compares fields. The type `Annotated[str, InputPath()]` marks an input file or folder: that suffices
-to check it and to copy it from an object store.
+To add a configuration key, declare a field in a subclass of `Options`:
+
+- The field's type contains the bounds of its values, as in `Count` or `Rate`.
+- The field's docstring is its description in the documentation and in editors.
+- The type `Annotated[str, InputPath()]` marks the path of an input file or folder. Marked paths are
+  checked, and copied from an object store.
+- Override `_check` to compare fields with each other.
 """
 
 import difflib
@@ -27,11 +30,11 @@ Nearness = Annotated[float, Field(ge=0.5, le=1)]
 
 @dataclass(frozen=True, slots=True)
 class InputPath:
-    """Marks a configuration key as the path of an input file or folder, or of several."""
+    """Mark of a configuration key whose value is a path of an input, or a list of such paths."""
 
-    copied: bool = True  # copied from an object store to this machine before a stage reads it
-    checked: bool = True  # the path must exist when a run starts
-    hub: bool = False  # it may also be a name on the Hugging Face Hub
+    copied: bool = True  # whether the path is copied from an object store before a stage reads it
+    checked: bool = True  # whether the path must exist when a run starts
+    hub: bool = False  # whether a name on the Hugging Face Hub is allowed, too
     keyword: str | None = None  # an allowed value that is not a path
 
     def __get_pydantic_json_schema__(
@@ -45,7 +48,7 @@ Change = Callable[[str, str, InputPath], str]
 
 
 class Options(BaseModel):
-    """Base class of a section of the configuration; subclass it to add one."""
+    """Base class of a section of the configuration. Options are immutable."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -56,39 +59,43 @@ class Options(BaseModel):
     )
 
     def __init__(self, **values: Any) -> None:
-        """Check the values; sections may be mappings."""
+        """Check the values, and convert mappings to sections.
+
+        Raises:
+            ValueError: a key or value is wrong. The message is one line that names the key.
+        """
         try:
             super().__init__(**values)
         except ValidationError as error:
             raise ValueError(_first_problem(type(self), values, error)) from None
 
     def model_post_init(self, context: Any, /) -> None:
-        """Check values that depend on each other."""
+        """Call `_check` on the values."""
         self._check()
 
     def _check(self) -> None:
-        """Raise a ValueError that names the key if values contradict each other."""
+        """Raise a ValueError that names a key if values contradict each other."""
 
     @classmethod
     def of(cls, values: Any) -> Self:
-        """Build options from a mapping, as in YAML or JSON; raises the errors of `__init__`."""
+        """Build options from a mapping that was read from YAML or JSON."""
         if not isinstance(values, Mapping):
             raise ValueError(f"configuration: must be key: value, not {values!r}")
         return cls(**values)
 
     def replace(self, **changes: Any) -> Self:
-        """Copy the options with other values, which are checked."""
+        """Return a copy with other values, which are checked."""
         given = {name: getattr(self, name) for name in self.model_fields_set}
         copy = type(self)(**{**given, **changes})
         object.__setattr__(copy, "__pydantic_private__", self.__pydantic_private__)
         return copy
 
     def keys_in_use(self) -> Iterable[str]:
-        """Keys in effect; override if sections exclude each other."""
+        """Return the keys that have an effect. Override this if sections exclude each other."""
         return type(self).model_fields
 
     def files(self, select: Callable[[InputPath], bool] = lambda _: True) -> dict[str, str]:
-        """Input files and folders by dotted key; `data[0]` for lists. `select` filters by mark."""
+        """Return the input paths whose mark `select` accepts, by key (`input.data[0]`)."""
         found: dict[str, str] = {}
 
         def visit(key: str, path: str, mark: InputPath) -> str:
@@ -100,7 +107,7 @@ class Options(BaseModel):
         return found
 
     def map_files(self, change: Change) -> Self:
-        """Copy the options with every input path replaced by `change(key, path, mark)`."""
+        """Return a copy in which `change(key, path, mark)` replaces every input path."""
         return cast(Self, _map_files(self, "", None, change))
 
 
@@ -131,10 +138,10 @@ def _mark(hint: Any) -> InputPath | None:
 
 
 def _first_problem(cls: type[Options], values: dict[str, Any], error: ValidationError) -> str:
-    """Describe the first pydantic error in one line; unknown keys precede other errors."""
+    """Describe one pydantic error in one line: the first unknown key, or else the first error."""
     errors = error.errors(include_url=False)
     first = next((item for item in errors if item["type"] == "extra_forbidden"), errors[0])
-    if not first["loc"]:  # a check across fields, which names the key
+    if not first["loc"]:  # from `_check`, whose message names the key
         return str(first["ctx"]["error"])
     name = str(first["loc"][0])
     if first["type"] == "extra_forbidden":
@@ -143,9 +150,9 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
         return f"{name}: unknown key; {hint}"
     if first["type"] == "missing":
         return f"{name}: is missing"
-    if first["type"] == "value_error":  # in a section, or in a list of sections
+    if first["type"] == "value_error":  # from the `_check` of an inner section
         return f"{''.join(_path(values, first['loc']))}.{first['ctx']['error']}"
-    # For a union, pydantic has one error per type; the best-fitting type has the longest path.
+    # For a union, pydantic has one error per type. The best-fitting type's error is the deepest.
     found = [(_path(values, item["loc"]), item) for item in errors if item["loc"][0] == name]
     path, problem = max(found, key=lambda item: len(item[0]))
     said = [_said(item) for at, item in found if at == path]
@@ -156,7 +163,7 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
 
 
 def _said(problem: ErrorDetails) -> str:
-    """Pydantic's message for a problem, without class names."""
+    """Return pydantic's message for a problem without class names."""
     if problem["type"] in ("model_type", "dict_type"):
         return "must be key: value"
     text = problem["msg"].replace("Input should", "must")
@@ -164,7 +171,7 @@ def _said(problem: ErrorDetails) -> str:
 
 
 def _path(value: Any, steps: tuple[int | str, ...]) -> list[str]:
-    """The path to an error, without pydantic's names for union members."""
+    """Return the path to an error without pydantic's names of union members."""
     path: list[str] = []
     for step in steps:
         if isinstance(value, list) and isinstance(step, int):

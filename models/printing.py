@@ -1,7 +1,7 @@
-"""All printing for people, on standard output and standard error.
+"""Output for people on standard output and standard error.
 
-Sentences, names and messages may come from anywhere, and a terminal obeys escape sequences. So
-control characters are made visible instead of sent.
+Printed sentences and names may come from untrusted files. A terminal would execute the escape
+sequences in them, so control characters are replaced by a visible form.
 """
 
 import ctypes
@@ -16,13 +16,13 @@ from typing import IO, Any
 INTERRUPTED = "paraloom: interrupted; the same command resumes"
 """Printed after Ctrl-C has ended a command."""
 
-# C0 without tab and line feed, DEL, C1; overrides of text direction; line and paragraph separators;
-# halves of surrogate pairs, which cannot be encoded.
+# In order: C0 except tab and line feed, DEL and C1, line separators with overrides of the text
+# direction, isolates of the text direction, and surrogates, which cannot be encoded.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
-    r"""The text with control characters in a visible form; tabs and line feeds stay.
+    r"""Replace control characters except tabs and line feeds by a visible form.
 
     >>> visible("a\x1b[31mb\u202ec")
     'a\\x1b[31mb\\u202ec'
@@ -31,7 +31,7 @@ def visible(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    r"""Apply `visible`, and show line feeds as `\n`."""
+    r"""Apply `visible`, and replace line feeds by `\n`."""
     return visible(text).replace("\n", "\\n")
 
 
@@ -41,27 +41,27 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 class Lossy:
-    """A stream for messages and logs that ignores write errors (a full disk, a closed pipe).
+    """A stream that ignores write errors, such as a full disk or a closed pipe.
 
-    A failed write must not end a run, nor hide an error that Beam prints before reporting it.
+    It is used for messages and logs, whose loss must not end a run.
     """
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write, if possible."""
+        """Write text and ignore errors."""
         with suppress(OSError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush, if possible."""
+        """Flush the stream and ignore errors."""
         with suppress(OSError):
             self._stream.flush()
 
     def close(self) -> None:
-        """Close; unwritten text is lost."""
+        """Close the stream and ignore errors."""
         with suppress(OSError):
             self._stream.close()
 
@@ -71,7 +71,7 @@ class Lossy:
 
 @contextmanager
 def nothing_printed() -> Iterator[None]:
-    """Discard what libraries in C write to the standard output."""
+    """Discard the standard output of C libraries in the block."""
     flush, kept = ctypes.CDLL(None).fflush, os.dup(1)
     with Path(os.devnull).open("wb") as nothing:
         flush(None)
@@ -95,9 +95,9 @@ def show(text: object = "", stream: IO[str] | None = None) -> None:
 
 
 def not_text(text: str) -> str | None:
-    """Why a text cannot be a path or be written as UTF-8; None if it can."""
+    """Return why a text cannot be a path or be written as UTF-8, or None if it can."""
     if "\0" in text:
-        return "holds a NUL character"
+        return "contains a NUL character"
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, otherwise a line every few seconds."""
+"""Progress of long work. A terminal shows a bar; other outputs get a line every 15 seconds."""
 
 import sys
 import threading
@@ -15,20 +15,19 @@ from rich.text import Text
 from paraloom.models.printing import on_one_line, say
 
 _LINE_EVERY = 15.0  # seconds between lines
-SHOW_CURSOR = "\x1b[?25h\n"
-_WHOLE_TIME = 1e9  # seconds: the rate is averaged over the whole work
-
+SHOW_CURSOR = "\x1b[?25h\n"  # escape sequence that shows the cursor again
+_WHOLE_TIME = 1e9  # seconds over which the rate is averaged: all of the work
 
 listeners: list[Callable[[int], None]] = []
-"""The last listener gets the batch sizes of models passed to `hear_batches`."""
+"""Functions of a batch size. The last one is called for the models passed to `hear_batches`."""
 _TELLING = threading.Lock()
 
 
 def hear_batches(model: Any) -> None:
-    """Report the size of every batch that a model of sentence-transformers computes."""
+    """Call the last listener for every batch that a model of sentence-transformers computes."""
 
     def tell(_: Any, inputs: tuple[Any, ...], __: Any) -> None:
-        with _TELLING:  # batches may be computed in parallel
+        with _TELLING:  # several threads may compute batches
             for listener in listeners[-1:]:
                 listener(sum(len(of.get("input_ids", ())) for of in inputs if hasattr(of, "get")))
 
@@ -37,14 +36,14 @@ def hear_batches(model: Any) -> None:
 
 
 class Meter:
-    """Receives the progress of long work."""
+    """Displays the progress of one piece of work. `meter` creates it."""
 
     def __init__(self, bar: Progress, task: TaskID) -> None:
         self._bar, self._task = bar, task
         self._printed = time.monotonic()
 
     def set(self, done: float, *, total: float | None = None, **fields: Any) -> None:
-        """Set the number of finished units; `note` (a loss, a count) is printed beside the rate."""
+        """Set the number of finished units. The field `note` is printed beside the rate."""
         self._bar.update(self._task, completed=done, total=total, **fields)
         if self._bar.disable and time.monotonic() - self._printed >= _LINE_EVERY:
             self._printed = time.monotonic()
@@ -84,7 +83,7 @@ def meter(
     *,
     stream: TextIO | None = None,
 ) -> Iterator[Meter]:
-    """Show the block's progress on standard error, or on `stream` if standard error is redirected.
+    """Show the block's progress on standard error, or on `stream`.
 
     >>> with meter("score", total=2, unit="shards") as progress:
     ...     progress.set(1, note="loss 0.3")

@@ -1,10 +1,10 @@
-"""Models of sentence-transformers, in a folder or on the Hub. Their own code is not run."""
+"""Loading of sentence-transformers models, which are not trusted: third-party code is not run."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from paraloom.models import hub
 from paraloom.models.errors import UserError, in_one_line, one_line
 from paraloom.models.memory import bounded_by_files
-from paraloom.models.structured import check_sizes
+from paraloom.models.structured import check_sizes, settings_in
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 def find_model(
     name: str, option: str = "score.sentence_model", settings: str = "modules.json"
 ) -> Path:
-    """Find a model folder by path or Hub name; it must have `settings`. Errors name `option`."""
+    """Return a model's folder, given its path or Hub name.
+
+    The folder must contain the file `settings`. Errors name the configuration key `option`.
+    """
     folder = hub.fetch(name, option)
     if not (folder / settings).is_file():
         raise UserError(
@@ -34,7 +37,7 @@ find_cross_encoder = partial(find_model, option="score.cross_encoder_model", set
 
 
 def load_sentence_model(folder: Path) -> SentenceTransformer:
-    """Load a model that makes sentence vectors, on a GPU if there is one."""
+    """Load a model that computes sentence vectors, on a GPU if available."""
     from sentence_transformers import SentenceTransformer
 
     model: SentenceTransformer = load(
@@ -44,26 +47,27 @@ def load_sentence_model(folder: Path) -> SentenceTransformer:
 
 
 def load(build: Callable[[], Any], folder: Path) -> Any:
-    """Call a library function that loads a model."""
+    """Check that a model's settings are harmless, and call a library's function to load it."""
     from transformers.utils import logging
 
     _check_settings(folder)
-    hide_progress: Any = logging.disable_progress_bar  # while weights are loaded
+    hide_progress: Any = logging.disable_progress_bar  # of the loading of weights
     hide_progress()
     with in_one_line(f"{folder}: the model cannot be loaded"), bounded_by_files(folder):
         return build()
 
 
 _TRUSTED = ("sentence_transformers.", "torch.nn.", "paraloom.models.embeddings.")
-_NAMING = ("modules.json", "router_config.json", "config.json")  # files that name classes
-# Bounds on settings that cost time or Python objects, since `bounded_by_files` counts only tensors.
+_NAMING = ("modules.json", "router_config.json", "config.json")  # files with class names
+_CLASSES = ("type", "activation_function", "activation_fn")  # keys with class names in them
+# Bounds on settings that cost time or Python objects. `bounded_by_files` limits only tensors.
 _LARGEST = {
     r".*(layer|block|depth|stage|expert|group|head)(s|_sizes)?": 1_000,
     r"num_labels": 1 << 16,
     r".*positions?(_embeddings)?": 1 << 20,
 }
-# A module's settings may contain arguments for Transformers' loaders. Some are dangerous, such as
-# `weights_only: false`, which unpickles. Only `_HARMLESS` are allowed.
+# A module's settings may contain arguments of Transformers' loaders. Some arguments are dangerous:
+# `weights_only: false` would unpickle. Only the arguments in `_HARMLESS` are allowed.
 _FOR_LOADERS = re.compile(r"(model|tokenizer|processor|config)_(args|kwargs)")
 _HARMLESS = {
     *("dtype", "torch_dtype", "attn_implementation", "add_pooling_layer", "padding_side"),
@@ -72,9 +76,11 @@ _HARMLESS = {
 
 
 def _check_settings(folder: Path) -> None:
-    """Refuse a model with classes from other packages or from its own Python files, which the
-    library imports from a folder even without `trust_remote_code`. Also refuse absurd sizes, loader
-    settings, and links to other folders."""
+    """Raise a UserError if the settings name third-party code, huge sizes, or loaders' arguments.
+
+    Links to folders are errors, too. The library would import a class from a Python file in the
+    model's folder even without `trust_remote_code`.
+    """
     for file in sorted(folder.rglob("*")):
         if file.is_dir() and file.is_symlink():
             raise UserError(f"{file}: a model must not contain a link to a folder; copy the folder")
@@ -95,20 +101,10 @@ def _check_values(file: Path, values: Any) -> None:
             raise UserError(
                 f"{file}: the model cannot be loaded: {key} must not set {one_line(unknown[0])}"
             )
-    for name in _classes(values) if file.name in _NAMING else ():
-        if "." in name and not name.startswith(_TRUSTED):
-            raise hub.brings_code(file, name)
-
-
-def _classes(values: Any) -> Iterator[str]:
-    """Names of classes and functions in settings, under the keys that the library reads."""
-    if isinstance(values, list):
-        for value in values:
-            yield from _classes(value)
-    elif isinstance(values, dict):
-        for key, value in values.items():
-            if key == "types" and isinstance(value, dict):
-                yield from (str(name) for name in value.values())
-            if key in ("type", "activation_function", "activation_fn") and isinstance(value, str):
-                yield value
-            yield from _classes(value)
+    for key, value in settings_in(values) if file.name in _NAMING else ():
+        names = [value] if key in _CLASSES and isinstance(value, str) else []
+        if key == "types" and isinstance(value, dict):
+            names = [str(name) for name in value.values()]
+        for name in names:
+            if "." in name and not name.startswith(_TRUSTED):
+                raise hub.brings_code(file, name)

@@ -1,8 +1,8 @@
-"""YAML and JSON, checked against a type, with one-line errors."""
+"""Reading of YAML and JSON files. Errors are one line that names the file."""
 
 import codecs
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,17 +16,17 @@ T = TypeVar("T")
 
 
 def read_yaml(path: Path | str) -> Any:
-    """Read a YAML file; a duplicate key is an error."""
+    """Read a YAML file. A duplicate key is an error."""
     with in_one_line(f"{path}: cannot be read"):
         text = Path(path).read_text(encoding="utf-8-sig")
     return parse_yaml(text, str(path))
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Parse YAML from `where`; a duplicate key is an error."""
+    """Parse YAML. A duplicate key is an error, and errors name the origin `where`."""
     try:
         return yaml.load(text, _Loader)
-    except Exception as error:  # a date with month 13 is a ValueError
+    except Exception as error:  # for a date with month 13, yaml raises a ValueError
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}:" if mark else ""
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
@@ -34,8 +34,7 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def front_matter(path: Path) -> Any:
-    """Read the YAML between two lines `---` at the beginning of a text file, such as a card; None
-    if there is none."""
+    """Read the YAML between two lines `---` at the beginning of a card, or return None."""
     with in_one_line(f"{path}: cannot be read"):
         text = path.read_text("utf-8-sig", errors="replace")
     found = re.match(r"\s*---\r?\n(.*?)\n---\s*$", text, re.DOTALL | re.MULTILINE)
@@ -43,7 +42,7 @@ def front_matter(path: Path) -> Any:
 
 
 def read_json(path: Path, kind: type[T], what: str) -> T:
-    """Read a JSON file as `kind`, such as a pydantic model; errors say that it is not `what`."""
+    """Read a JSON file as the type `kind`. The error message says that the file is not `what`."""
     with in_one_line(f"{path}: cannot be read"):
         data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     try:
@@ -53,7 +52,7 @@ def read_json(path: Path, kind: type[T], what: str) -> T:
 
 
 def parse_json(data: bytes | str, kind: type[T]) -> T:
-    """Parse JSON as `kind`."""
+    """Parse JSON and convert it to the type `kind`. Raise a ValueError if it does not fit."""
     try:
         return TypeAdapter(kind).validate_json(data)
     except ValidationError as error:
@@ -62,26 +61,32 @@ def parse_json(data: bytes | str, kind: type[T]) -> T:
         raise ValueError(f"{where}: {problem['msg']}".removeprefix(": ")) from None
 
 
-def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
-    """Check the integers in a file's values, at any depth, against bounds.
-
-    `largest` has bounds by key pattern; the first pattern that matches a key applies.
-    """
+def settings_in(values: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the keys of all mappings in JSON or YAML, at any depth, and their values."""
     for inner in values if isinstance(values, list) else ():
-        check_sizes(path, inner, largest)
+        yield from settings_in(inner)
     for key, value in values.items() if isinstance(values, dict) else ():
+        yield key, value
+        yield from settings_in(value)
+
+
+def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
+    """Raise an error if an integer in a file's values, at any depth, is too large.
+
+    `largest` maps patterns of keys to bounds. The first pattern that matches a key applies.
+    """
+    for key, value in settings_in(values):
         most = next((bound for keys, bound in largest.items() if re.fullmatch(keys, key)), None)
         numbers = value if isinstance(value, list) else [value]
         if most is not None and any(isinstance(n, int) and n > most for n in numbers):
             raise UserError(f"{path}: {key} must be at most {most:,}")
-        check_sizes(path, value, largest)
 
 
 _MOST = 10_000  # maximum number of values that YAML aliases may add
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which a duplicate key is an error; plain YAML silently uses the last value."""
+    """A YAML loader for which a duplicate key is an error; PyYAML silently uses the last value."""
 
     def construct_document(self, node: yaml.Node) -> Any:
         written: dict[yaml.Node, int] = {}
@@ -103,9 +108,9 @@ class _Loader(yaml.SafeLoader):
 
 
 def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
-    """Count the values in a node with aliases expanded; `known` has the counts so far."""
+    """Count the values in a node after the expansion of aliases; `known` caches the counts."""
     if node not in known:
-        known[node] = 0  # being counted
+        known[node] = 0  # the count is not finished
         pairs = isinstance(node, yaml.MappingNode)
         inner = chain.from_iterable(node.value) if pairs else node.value
         inner = inner if isinstance(node, yaml.CollectionNode) else ()
@@ -117,7 +122,7 @@ def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
     return known[node]
 
 
-# YAML 1.1 reads 1e-5 as text, because it lacks a decimal point.
+# YAML 1.1 reads 1e-5 as text, because the number has no decimal point.
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), "-+0123456789"
 )

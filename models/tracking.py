@@ -1,4 +1,4 @@
-"""Training metrics for TensorBoard."""
+"""TensorBoard event files with training metrics."""
 
 import shutil
 from collections.abc import Mapping
@@ -8,8 +8,11 @@ from typing import Any
 
 
 class Board:
-    """Writes one training's TensorBoard event files to `logs/tensorboard/<name>`, beside the model
-    folder `<name>`, and removes earlier ones. Writes nothing if tensorboard is not installed."""
+    """Writer of TensorBoard event files for one training.
+
+    The files are written to `logs/tensorboard/<name>`, beside the model folder `<name>`. Earlier
+    event files there are deleted. Nothing is written if tensorboard is not installed.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.place = folder.parent / "logs" / "tensorboard" / folder.name
@@ -17,7 +20,7 @@ class Board:
         self.writer: Any = None
 
     def log(self, line: Mapping[str, Any]) -> None:
-        """Write a line of metrics at its `step`."""
+        """Write the metrics of the training step `line["step"]`."""
         with suppress(ImportError):
             from torch.utils.tensorboard import SummaryWriter
 
@@ -27,6 +30,6 @@ class Board:
             self.writer.flush()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the event file."""
         if self.writer:
             self.writer.close()

@@ -1,1 +1,1 @@
-"""Sentence embeddings: vocabulary, encoders, training, evaluation."""
+"""Sentence encoders: vocabularies, networks, training, evaluation and applications."""

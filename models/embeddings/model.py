@@ -1,4 +1,4 @@
-"""A sentence encoder with vocabularies and head, and its saved folder."""
+"""A sentence encoder with its vocabularies, and the folder of a saved encoder."""
 
 import json
 import shutil
@@ -10,30 +10,33 @@ import numpy as np
 import pyarrow as pa
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save_file
-from torch import nn
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
 
 from paraloom.models.embeddings.comparison import Compare, ComparedModel, Scores, cosines, dots
 from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, kinds
-from paraloom.models.embeddings.encoders.base import Encoder
-from paraloom.models.embeddings.export import folder as files
-from paraloom.models.embeddings.export.tokenizer_words import equal_share, words_tokenizer
+from paraloom.models.embeddings.encoders.base import Average, Encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, EncoderSettings
 from paraloom.models.embeddings.ragged_columns import Kind
+from paraloom.models.embeddings.tokenizer_words import equal_share, words_tokenizer
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
-from paraloom.models.errors import UserError, reading
+from paraloom.models.errors import UserError, in_one_line, reading
 from paraloom.models.files import atomic_folder
 from paraloom.models.printing import say
 from paraloom.models.structured import read_json
 from paraloom.models.text.tokens import as_texts
 
-_HEAD = "head.safetensors"
+_WEIGHTS, _HEAD = "model.safetensors", "head.safetensors"
+# Classes that sentence-transformers loads, and the names of their word vectors.
+_OUR_MODULE = "paraloom.models.embeddings.sentence_transformer.MosesEncoder"
+_THEIR_MODULE = (
+    "sentence_transformers.sentence_transformer.modules.static_embedding.StaticEmbedding"
+)
+_OUR_NAME, _THEIR_NAME = "input.table.weight", "embeddings"
 
 
 class SentenceEncoder:
-    """Sentence encoder with vocabularies, and optionally a head that predicts labels
-    (`paraloom.papers`).
-
+    """A sentence encoder with its vocabularies, and optionally a head that predicts labels.
     >>> encoder = SentenceEncoder.load("runs/sample/embeddings")    # doctest: +SKIP
     >>> encoder.similarity(["A dog runs."], ["A dog is running."])  # doctest: +SKIP
     array([0.93], dtype=float32)
@@ -53,7 +56,7 @@ class SentenceEncoder:
 
     @classmethod
     def load(cls, folder: Path | str, *, device: str = "cpu") -> "SentenceEncoder":
-        """Load a saved model; the folder need not be trusted."""
+        """Load a saved encoder. An untrusted folder is safe to load."""
         folder = Path(folder)
         path = folder / "config.json"
         settings = read_json(path, EncoderSettings, "the configuration of an encoder")
@@ -65,16 +68,17 @@ class SentenceEncoder:
         vocabularies = {
             kind: Vocabulary.load(folder / f"{kind}.txt", settings.language) for kind in names
         }
-        with reading(path), torch.device("meta"):  # allocates nothing: sizes are not checked yet
+        # The device meta allocates no memory: the sizes in the configuration may be wrong.
+        with reading(path), torch.device("meta"):
             vectors = {kind: torch.zeros(len(v), options.dim) for kind, v in vocabularies.items()}
             encoder = build_encoder(options, vectors, outputs=settings.outputs)
             head = None if settings.head is None else options.open_head(settings.head)
-        with reading(folder / files.WEIGHTS):
-            state = files.read_weights(folder, native=settings.sentence_transformers.native)
+        with reading(folder / _WEIGHTS):
+            state = _read_weights(folder, native=settings.sentence_transformers.native)
             encoder.load_state_dict(state, assign=True)
         if head is not None:
             with reading(folder / _HEAD):
-                head.load_state_dict(files.read_tensors(folder / _HEAD), assign=True)
+                head.load_state_dict(_read_tensors(folder / _HEAD), assign=True)
             head.to(device).eval()
         return cls(encoder.float().to(device).eval(), vocabularies, options, head)
 
@@ -85,13 +89,13 @@ class SentenceEncoder:
 
     @property
     def language(self) -> str:
-        """Language of the sentences, for tokenising."""
+        """Language code of the sentences, which decides how they are tokenised."""
         return next(iter(self.vocabularies.values())).language
 
     def embed(
         self, sentences: Sequence[str] | pa.StringArray, batch_size: int = 4096
     ) -> NDArray[np.float32]:
-        """Embed sentences, [n, dim]; zeros for a sentence without tokens."""
+        """Return the vectors of n sentences, [n, dim]. A sentence without tokens gets zeros."""
         text = as_texts(sentences)
         vectors = np.empty((len(text), self.dim), np.float32)
         training = self.encoder.training
@@ -106,21 +110,23 @@ class SentenceEncoder:
     def similarity(
         self, a: Sequence[str] | pa.StringArray, b: Sequence[str] | pa.StringArray
     ) -> Scores:
-        """Compare sentences a[i] and b[i] by `compare`, [n]. A cosine is 0 if a sentence has no
-        token."""
+        """Return the scores of n pairs of sentences, [n], computed by `compare`."""
         return self.compare(self.embed(a), self.embed(b))
 
     @property
     def compare(self) -> Compare:
-        """Function from both sides' vectors to scores: the labels that the head, if any, predicts;
-        else dot products, if the encoder was trained on them; else cosines."""
+        """Function from the vectors of both sides to scores.
+
+        With a head, scores are predicted labels. Otherwise they are dot products or cosines,
+        whichever the encoder was trained on. The cosine of a sentence without tokens is 0.
+        """
         if self.head is not None:
             predict: Compare = self.head.predict
             return predict
         return dots if self.options.score == "dot" else cosines
 
     def named(self, name: str) -> ComparedModel:
-        """Wrap the model for `evaluate_models`."""
+        """Return the encoder in the form that `evaluate_models` accepts."""
         scale = None if self.head is None else (self.head.lowest, self.head.highest)
         return ComparedModel(name, self.embed, self.compare, scale)
 
@@ -132,11 +138,10 @@ class SentenceEncoder:
         log: Path | None = None,
         texts: Iterable[pa.StringArray] = (),
     ) -> None:
-        """Write the model folder atomically: weights, config, vocabularies.
+        """Write the encoder's folder atomically, with `metrics` and a copy of the file `log`.
 
-        `metrics` are written to metrics.json, and the file `log` is copied to metrics.jsonl. A
-        message is printed if sentence-transformers tokenises some of the first `texts` differently,
-        or needs Paraloom's module to load the folder.
+        A message is printed if sentence-transformers needs Paraloom to load the folder, or if it
+        tokenises some of the first `texts` differently.
         """
         with atomic_folder(folder) as temporary:
             found = self.write(temporary, texts)
@@ -144,26 +149,43 @@ class SentenceEncoder:
                 (temporary / "metrics.json").write_text(json.dumps(metrics, indent=1) + "\n")
             if log is not None and log.exists():
                 shutil.copyfile(log, temporary / "metrics.jsonl")
-        if notice := _notice(found):
-            say(f"paraloom: {folder}: {notice}")
+        if not found["native"]:
+            say(
+                f"paraloom: {folder}: sentence-transformers loads this folder only where Paraloom "
+                "is installed, with trust_remote_code=True; a word-avg without tags does not need "
+                "Paraloom"
+            )
+        elif (share := found["equal_sentences"]) != 1:
+            say(
+                f"paraloom: {folder}: in sentence-transformers, {share:.2%} of sentences have the "
+                "same tokens"
+            )
 
     def write(
         self, folder: Path, texts: Iterable[pa.StringArray] = (), *, native: bool = True
     ) -> dict[str, Any]:
-        """Write the model's files into an existing folder; return how sentence-transformers loads
-        them: with the library's own module if one fits and `native` allows it."""
+        """Write the encoder's files into an existing folder.
+
+        Sentence-transformers loads the folder with `MosesEncoder`. With `native`, it uses its own
+        class StaticEmbedding instead if this class computes the same vectors. Return whether it
+        does (`native`) and the result of `equal_share` on `texts` (`equal_sentences`).
+        """
         vocabulary = next(iter(self.vocabularies.values()))
-        native = native and files.is_static_embedding(self.encoder, tags=vocabulary.tags)
-        tokenizer = words_tokenizer(vocabulary) if native else None
-        files.write(folder, weights(self.encoder), tokenizer)
+        average = type(self.encoder) is Average and vocabulary.kind == "words"
+        native = native and average and not vocabulary.tags
         found: dict[str, Any] = {"native": native}
-        if tokenizer is not None:
+        state = weights(self.encoder)
+        if native:
+            tokenizer = words_tokenizer(vocabulary)
+            tokenizer.save(str(folder / "tokenizer.json"))
             found["equal_sentences"] = equal_share(tokenizer, vocabulary, texts)
+            state = {_THEIR_NAME: state[_OUR_NAME]}
+        save_file(state, folder / _WEIGHTS)
         for kind, vocabulary in self.vocabularies.items():
             vocabulary.save(folder / f"{kind}.txt")
         config = {
             "format": 2,
-            # Folders may be shared: options keep file names without local paths.
+            # Folders may be shared, so local paths are reduced to file names.
             "options": self.options.map_files(lambda key, path, mark: Path(path).name).chosen(),
             "vocabularies": {kind: len(words) for kind, words in self.vocabularies.items()},
             "dim": self.dim,
@@ -176,23 +198,41 @@ class SentenceEncoder:
         if self.head is not None:
             config["head"] = self.head.settings()
             save_file(weights(self.head), folder / _HEAD)
-        (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+        module = _THEIR_MODULE if native else _OUR_MODULE
+        for name, content in {
+            "config": config,
+            "modules": [{"idx": 0, "name": "0", "path": "", "type": module}],
+            "config_sentence_transformers": {
+                "model_type": "SentenceTransformer",
+                "similarity_fn_name": "cosine",
+                "prompts": {},
+            },
+        }.items():
+            (folder / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
         return found
 
 
-def _notice(found: Mapping[str, Any]) -> str | None:
-    if not found["native"]:
-        return (
-            "sentence-transformers loads this folder only where Paraloom is installed, with "
-            "trust_remote_code=True; a word-avg without tags does not need Paraloom"
-        )
-    share = found["equal_sentences"]
-    same = f"in sentence-transformers, {share:.2%} of sentences have the same tokens"
-    return None if share == 1 else same
+def _read_weights(folder: Path, *, native: bool) -> dict[str, Tensor]:
+    """Read weights by Paraloom's names. `native` folders have sentence-transformers' names."""
+    found = _read_tensors(folder / _WEIGHTS)
+    if not native:
+        return found
+    names = {_THEIR_NAME: _OUR_NAME, "emb_layer.weight": _OUR_NAME}
+    if (folder / "1_LSTM").exists():  # format 1 stored an LSTM as three modules of the library
+        found |= _read_tensors(folder / "1_LSTM" / _WEIGHTS)
+        for number, suffix in enumerate(("", "_reverse")):
+            for gate in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
+                names[f"encoder.{gate}{suffix}"] = f"directions.{number}.weights.{gate}"
+    return {names.get(name, name): tensor for name, tensor in found.items()}
 
 
-def weights(encoder: nn.Module) -> dict[str, torch.Tensor]:
-    """All present weights, on the CPU, by name."""
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    with in_one_line(f"{path}: cannot be read as safetensors"):
+        return load_file(path)
+
+
+def weights(encoder: nn.Module) -> dict[str, Tensor]:
+    """Return all weights by name, on the CPU. Word vectors include pending updates."""
     state = {name: tensor.detach() for name, tensor in encoder.state_dict().items()}
     for name, matrix in embedding_matrices(encoder).items():
         state[f"{name}.weight"] = matrix.current()

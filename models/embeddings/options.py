@@ -22,40 +22,41 @@ InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 Column = Annotated[str, Field(min_length=1)] | Count
 
 AUTO = "auto"
-_RUNTIME = ("checkpoint_every", "device")
-_TASKS = {"similarity", "malstm", "phrases", "context"}  # in `paraloom.papers`, and their sections
-_KEYS = {"cell", "scramble_variant", "scramble_swaps"}  # further ones there
+_RUNTIME = ("checkpoint_every", "device")  # keys without an effect on the trained weights
+_TASKS = {"similarity", "malstm", "phrases", "context"}  # tasks of `paraloom.papers`
+_KEYS = {"cell", "scramble_variant", "scramble_swaps"}  # keys of `paraloom.papers`
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
-"""Former keys (version 0.2) with their now fixed values, so that content keys stay the same."""
+"""Keys of version 0.2, whose values are now fixed. They keep the keys of results unchanged."""
 
 
 class PairsOptions(Options):
-    """A source of pairs to train on instead of the corpus; the key `pairs` is a list of sources."""
+    """Files of pairs with the same columns. The key `pairs` is a list of such sources."""
 
     paths: InputFiles
-    """Files of pairs: Parquet, tab-separated, CSV, JSON Lines; folders of Parquet files."""
+    """Files of pairs (Parquet, tab-separated text, CSV or JSON Lines), and folders of Parquet
+    files."""
     first: Column = "reference"
-    """Column of the first sentence: a column name in Parquet or in the first line of a
-    tab-separated file, or a number from 1, for files without a header. A tab-separated file that
-    names neither `reference` nor `translation` is read by numbers 1 and 2."""
+    """Column of the first sentence: a column name, or a number from 1 for files without a header.
+    With the default names, a text file whose first line has neither name is read by the numbers 1
+    and 2."""
     second: Column = "translation"
-    """Column of the paraphrase, given like `first`."""
+    """Column of the paraphrase: a name or a number."""
     negative: Column | None = None
-    """Column with a hard negative: a sentence that is no paraphrase of the two, or empty; null:
-    negatives come from the other pairs only."""
+    """Column of a hard negative, which is a sentence that is no paraphrase of the pair. It may be
+    empty. null: negatives come only from the other pairs."""
 
 
 class Task(NamedTuple):
-    """A training task in `embeddings.task`."""
+    """A value of `embeddings.task`."""
 
-    module: str  # defines `train`; see `paraloom.models.embeddings.tasks`
-    objective: str  # training data and method, for people
+    module: str  # module with a function `train`; see `paraloom.models.embeddings.tasks`
+    objective: str  # description of training data and method for an encoder's card
 
 
 class EmbeddingOptions(Options):
-    """The encoder and its training. Defaults are the values in the papers, if these agree.
+    """The encoder and its training. If the papers agree on a value, it is the default.
 
-    W&G is Wieting & Gimpel 2017, ParaNMT is Wieting & Gimpel 2018.
+    W&G is Wieting & Gimpel (2017), and ParaNMT is Wieting & Gimpel (2018).
     """
 
     tasks: ClassVar[dict[str, Task]] = {
@@ -66,40 +67,45 @@ class EmbeddingOptions(Options):
             "Gimpel, 2018)",
         )
     }
-    """Known tasks; a class in `paraloom.papers` has more."""
+    """Known tasks. A subclass in `paraloom.papers` has more."""
 
     task: Literal["paraphrases", "similarity", "malstm", "phrases", "context"] = "paraphrases"
-    """Training task: paraphrases trains on the corpus, or on `pairs`; the others have a section of
-    their name, and `paraloom papers train` trains them."""
+    """Training task. The task paraphrases trains on the corpus or on `pairs`. `paraloom papers
+    train` trains the other tasks, whose options are in a section with the task's name."""
     pairs: Annotated[list[PairsOptions], Field(min_length=1)] | None = None
     """Pairs to train on instead of the corpus; null: the corpus."""
     selection: str | None = None
-    """Corpus to train on, by its name in `select.named`; null: the run's own. An encoder may profit
-    from more pairs than people want to read (choosing-pairs.md)."""
+    """Name in `select.named` of the corpus to train on; null: the run's main corpus. An encoder may
+    profit from more pairs than people want to read (choosing-pairs.md)."""
     language: str | None = None
-    """Language code of the texts of `pairs`; null: `input.target_language`, or English if there is
-    no `input`."""
+    """Language code of the texts in `pairs`; null: `input.target_language`, or English without
+    `input`."""
 
     # The encoder
     model: str = "word-avg"
-    """Name of the encoder, such as word-avg, trigram-avg, lstm-avg or bilstm-max (an unknown name
-    lists all); names joined by `+` are trained as one encoder (`word-avg+trigram-avg`)."""
+    """Name of the encoder, such as word-avg, trigram-avg, lstm-avg or bilstm-max. The error message
+    for an unknown name lists all names. Names joined by `+`, such as `word-avg+trigram-avg`, are a
+    mixture that is trained as one encoder."""
     dim: Size = 300
     """Dimension of word vectors."""
     hidden: Size | None = None
     """Dimension of the recurrent state in each direction; null: the dimension of word vectors."""
     combine: Literal["concat", "mean", "tanh"] = "concat"
-    """How two directions are combined: concatenated, averaged, or by a tanh layer over both."""
+    """How the vectors of two directions are combined: concatenated, averaged, or by a tanh
+    layer."""
     mix: Literal["concat", "add"] = "concat"
-    """How the encoders of a mixed model are combined."""
+    """How the vectors of a mixture's encoders are combined: concatenated or added."""
     tags: bool | Literal["start", "end"] = False
-    """Add a start and an end tag to every sentence, or one of them (W&G, footnote 4)."""
+    """Tags added to every sentence: start and end tag (true), none (false), or only one of them
+    (W&G, footnote 4)."""
     initial_vectors: Literal["auto"] | Annotated[str, InputPath(keyword=AUTO)] | None = AUTO
-    """Initial word vectors: a file in text form (PARAGRAM, GloVe) or word2vec's binary form, plain
-    or compressed; auto: the run's own PARAGRAM vectors, if it has them and they have `dim`
-    dimensions, else random; null: random. For tasks other than paraphrases, auto means null."""
+    """Initial word vectors: a file in text form (PARAGRAM, GloVe) or in word2vec's binary form,
+    plain or compressed; null: random vectors. auto: the run's own PARAGRAM vectors if they exist
+    and have `dim` dimensions, otherwise random vectors. For tasks other than paraphrases, auto
+    means null."""
     max_vocabulary: Count | None = 200_000
-    """Number of most frequent words (or trigrams) with a vector of their own; null: all."""
+    """Maximum number of words or trigrams in the vocabulary, the most frequent first; null: no
+    limit."""
 
     # Training
     epochs: Count = 5
@@ -107,23 +113,27 @@ class EmbeddingOptions(Options):
     batch_size: Count = 100
     """Pairs in a mini-batch; each mini-batch is one optimiser step."""
     mega_batch: Count = 40
-    """M: mini-batches encoded together to choose negatives from (1: each mini-batch alone)."""
+    """M: number of mini-batches among whose sentences negatives are chosen; 1: each mini-batch
+    separately."""
     negatives: Literal["other", "same", "both"] = "same"
-    """Side of the other pairs from which a negative is chosen; same: as in W&G 3.2.1."""
+    """Side of the other pairs from which a sentence's negative is chosen: the sentence's own side
+    (same, as in W&G 3.2.1), the other side, or both."""
     margin: PositiveNumber = 0.4
-    """δ of the loss: the paraphrase must be more similar than the negative by this much."""
+    """δ of the loss: minimum difference between the similarity of the paraphrase and the similarity
+    of the negative."""
     learning_rate: PositiveNumber = 0.001
     """Step size of Adam."""
     clip: PositiveNumber | None = None
-    """Gradients with a larger norm are scaled down to this norm; null: not clipped."""
+    """Maximum norm of the gradient, which is scaled down if it is larger; null: no maximum."""
     lambda_c: NonNegativeNumber = 0.0
-    """λ_c: adds λ ‖W‖² of all weights except word vectors to the loss (W&G, Eq. 2)."""
+    """λ_c: factor of the regularisation ‖W‖² of all weights W except word vectors (W&G, Eq. 2)."""
     lambda_w: NonNegativeNumber = 0.0
-    """λ_w: adds λ ‖W − W₀‖² of the word vectors and their initial values W₀ to the loss."""
+    """λ_w: factor of the regularisation ‖W − W₀‖² of word vectors W, with initial values W₀ (W&G,
+    Eq. 2)."""
     dropout: Rate = 0.0
-    """Fraction of the components of word vectors set to zero."""
+    """Fraction of the components of word vectors that are set to zero in training."""
     word_dropout: Rate = 0.0
-    """Fraction of words whose vector is set to zero."""
+    """Fraction of words whose vectors are set to zero in training."""
     scramble: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Fraction of pairs in which the words of both sentences are shuffled (tasks paraphrases,
     similarity and malstm)."""
@@ -132,23 +142,23 @@ class EmbeddingOptions(Options):
     checkpoint_every: Count = 5000
     """Steps between checkpoints, from which an interrupted training resumes."""
     development: InputFile | InputFiles | None = None
-    """Development data of task paraphrases: a file or folder of STS, SICK or judgments, or a list.
-    The weights with the best mean Pearson × 100 over the data sets are kept. null: the last weights
-    are kept."""
+    """Development data of the task paraphrases: a file or folder of STS, SICK or judgments, or a
+    list of them. The weights with the best mean Pearson correlation over the data sets are kept.
+    null: the last weights are kept."""
     evaluate_every: Count | None = None
-    """Steps between two evaluations on `development` within an epoch (checked after each
-    mega-batch); null: only after each epoch."""
+    """Steps between evaluations on `development`, rounded up to whole mega-batches. null: only at
+    the end of each epoch."""
     patience: Count | None = None
-    """Training ends after this number of evaluations without a better score; null: after all
-    epochs."""
+    """Number of evaluations without a better score after which the training ends; null: it ends
+    after all epochs."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to train; auto takes a GPU if there is one. On a GPU, recurrent encoders compute in
-    TF32, which is faster: losses differ from a CPU's by up to 0.006."""
+    """Device to train on; auto: a GPU if available. On a GPU, recurrent encoders compute in TF32,
+    which is faster. Losses differ from losses on a CPU by up to 0.006."""
 
     @model_validator(mode="before")
     @classmethod
     def _has_its_task(cls, values: Any) -> Any:
-        """Name the command for other tasks and keys, before keys are reported as unknown."""
+        """Reject tasks and keys of `paraloom papers` with a message that names this command."""
         given = values if isinstance(values, Mapping) else {}
         if (task := given.get("task")) in sorted(_TASKS - cls.tasks.keys()):
             raise ValueError(f"task: {task} is for `paraloom papers`")
@@ -163,10 +173,10 @@ class EmbeddingOptions(Options):
             raise ValueError("patience: needs development data; set development")
 
     def chosen(self) -> dict[str, Any]:
-        """Keys in effect, for JSON and content keys.
+        """Return the keys in effect and their values, for JSON and for the keys of results.
 
-        Keys with the default null are left out while null, so that new keys do not outdate finished
-        stages.
+        Keys whose default and value are null are left out, so that a new configuration key does not
+        outdate finished stages.
 
         >>> EmbeddingOptions.of(EmbeddingOptions(lambda_c=0.5).chosen()).lambda_c
         0.5
@@ -179,9 +189,10 @@ class EmbeddingOptions(Options):
         }
 
     def of_weights(self) -> dict[str, Any]:
-        """Values of keys that change the trained weights, for content keys; digests for files.
+        """Return the keys that change the trained weights, and their values, for a result's key.
 
-        `initial_vectors` is null for auto, since that choice depends on the run.
+        Files are represented by their digests. `auto` initial vectors are represented by null,
+        because they depend on the run.
         """
         values = {**_FORMER, **self.map_files(lambda key, path, mark: digest(path)).chosen()}
         if self.initial_vectors == AUTO:
@@ -197,15 +208,15 @@ class EmbeddingOptions(Options):
 
     @property
     def score(self) -> Literal["cosine", "dot"]:
-        """The score that the task trains."""
+        """The score that the task optimises."""
         return "cosine"
 
     def open_head(self, settings: dict[str, Any]) -> Any:
-        """The head with these settings, which the task trains beside the encoder."""
+        """Return the head with these settings, which the task trains together with the encoder."""
         raise ValueError(f"head: {settings.get('name')} is for `paraloom papers`")
 
     def completed(self, encoder: Any, words: int) -> Any:
-        """Add the task's modules to the encoder, for a vocabulary of `words` entries."""
+        """Return the encoder with the modules of the task, for a vocabulary of `words` entries."""
         return encoder
 
     @property
@@ -221,19 +232,20 @@ class EmbeddingOptions(Options):
 
 
 KNOWN: list[type[EmbeddingOptions]] = [EmbeddingOptions]
-"""The last class reads configurations and saved encoders."""
+"""Classes of options. The last one is used for configurations and saved encoders."""
 
 
 def read_options(values: Any) -> EmbeddingOptions:
-    """Parse a mapping of options, with the tasks that this process knows; options stay as they
-    are."""
+    """Build options from a mapping with the class `KNOWN[-1]`. Return options unchanged."""
     options: EmbeddingOptions = KNOWN[-1].of(values) if isinstance(values, Mapping) else values
     return options
 
 
 def saved_options(values: Mapping[str, Any]) -> EmbeddingOptions:
-    """Options of a saved encoder; keys that do not exist, or not here, are dropped, but no cell:
-    weights depend on it."""
+    """Build the options of a saved encoder, without keys that `KNOWN[-1]` does not have.
+
+    The key `cell` is kept unless its value is the default, because the weights depend on it.
+    """
     options = {k: v for k, v in values.items() if k in KNOWN[-1].model_fields}
     if (cell := values.get("cell", "torch")) != "torch":
         options["cell"] = cell
@@ -243,11 +255,11 @@ def saved_options(values: Mapping[str, Any]) -> EmbeddingOptions:
 
 
 AnyEmbeddingOptions = Annotated[SerializeAsAny[EmbeddingOptions], BeforeValidator(read_options)]
-"""A section `embeddings`, possibly of a system in `paraloom.papers`."""
+"""A section `embeddings` of the class `KNOWN[-1]`."""
 
 
 class ParagramOptions(Options):
-    """Training of word vectors on phrase pairs (averages with the margin loss)."""
+    """Training of word vectors on phrase pairs, with averages of vectors and the margin loss."""
 
     dim: Size = 300
     """Dimension of word vectors."""
@@ -259,10 +271,14 @@ class ParagramOptions(Options):
     """Step size of Adam."""
 
     def training(self) -> EmbeddingOptions:
-        """The same options for the encoder trainer."""
+        """Return the options of the encoder whose word vectors are trained."""
         fixed: dict[str, Any] = {"negatives": "other", "mega_batch": 1, "device": "cpu"}
         fixed |= {"initial_vectors": None, "max_vocabulary": None}
         return EmbeddingOptions.of({**fixed, **self.model_dump()})
+
+
+def _read_saved(values: Any) -> Any:
+    return saved_options(values) if isinstance(values, dict) else values
 
 
 class _Settings(BaseModel):
@@ -272,23 +288,16 @@ class _Settings(BaseModel):
 class Loading(_Settings):
     """How sentence-transformers loads an encoder's folder."""
 
-    native: bool
+    native: bool  # whether it loads the folder with its own class
 
 
 class EncoderSettings(_Settings):
-    """config.json in an encoder's folder, which need not be trusted."""
+    """The file config.json in the folder of an encoder. The file is not trusted."""
 
-    format: Literal[1, 2]  # 1: version 0.2. Bump it if this code could not read new folders
-    options: AnyEmbeddingOptions
-    vocabularies: dict[str, int]  # number of entries, by kind
+    format: Literal[1, 2]  # 1: version 0.2. Increase it if older code cannot read new folders
+    options: Annotated[EmbeddingOptions, BeforeValidator(_read_saved)]
+    vocabularies: dict[str, int]  # number of entries by kind
     language: str = ENGLISH
     outputs: Count | None = None
     head: dict[str, Any] | None = None  # arguments of `EmbeddingOptions.open_head`
     sentence_transformers: Loading
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_former_options(cls, values: Any) -> Any:
-        if isinstance(values, dict) and isinstance(given := values.get("options"), dict):
-            return {**values, "options": saved_options(given)}
-        return values

@@ -1,4 +1,4 @@
-"""Columns of sentences without padding: ids and offsets; selection, concatenation, hashes."""
+"""Columns of sentences as ids without padding."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from paraloom.models.hashing import splitmix64
 
 Kind = Literal["words", "trigrams", "sentence-trigrams"]
-"""Kind of entries that ids stand for: words or trigrams."""
+"""What an id represents: a word, a trigram of a padded word, or a trigram of a padded sentence."""
 
 
 class RaggedIds(NamedTuple):
@@ -20,23 +20,23 @@ class RaggedIds(NamedTuple):
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Ids per sentence, [n]."""
+        """Number of ids in each sentence, [n]."""
         return np.diff(self.offsets)
 
 
 Sentences = dict[Kind, RaggedIds]
-"""The same n sentences as ids in each vocabulary that an encoder reads."""
+"""n sentences as ids of each vocabulary that an encoder reads."""
 
 
 def offsets_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Offsets of ragged rows with these lengths, [n + 1]."""
+    """Return the offsets of n ragged rows with these lengths, [n + 1]."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def positions(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Position of each element in its ragged row: 0 … length - 1, row after row."""
+    """Return the position of each element in its ragged row: 0 … length - 1 for each row."""
     return ranges(np.zeros(len(offsets) - 1, np.int64), np.diff(offsets))
 
 
@@ -52,7 +52,7 @@ def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.
 
 
 def take(column: RaggedIds, rows: NDArray[np.integer]) -> RaggedIds:
-    """Select sentences by `rows`, which may be repeated.
+    """Return the sentences with the indices `rows`, which may be repeated.
 
     >>> take(RaggedIds(np.int32([7, 8, 9]), np.int64([0, 2, 3])), np.array([1, 0, 1]))
     RaggedIds(ids=array([9, 7, 8, 9], dtype=int32), offsets=array([0, 1, 3, 4]))
@@ -63,7 +63,7 @@ def take(column: RaggedIds, rows: NDArray[np.integer]) -> RaggedIds:
 
 
 def join(columns: Sequence[RaggedIds]) -> RaggedIds:
-    """Concatenate the sentences of all columns."""
+    """Concatenate columns of sentences."""
     if not columns:
         return RaggedIds(np.zeros(0, np.int32), np.zeros(1, np.int64))
     lengths = np.concatenate([column.lengths for column in columns])
@@ -71,21 +71,23 @@ def join(columns: Sequence[RaggedIds]) -> RaggedIds:
 
 
 def take_all(sentences: Sentences, rows: NDArray[np.integer]) -> Sentences:
-    """Apply `take` in every vocabulary."""
+    """Apply `take` to the column of each vocabulary."""
     return {kind: take(column, rows) for kind, column in sentences.items()}
 
 
 def join_all(batches: Sequence[Sentences]) -> Sentences:
-    """Apply `join` in every vocabulary."""
+    """Apply `join` to the columns of each vocabulary."""
     return {kind: join([batch[kind] for batch in batches]) for kind in batches[0]}
 
 
 def fingerprints(column: RaggedIds) -> NDArray[np.uint64]:
-    """Hash each sentence's ids to 64 bits, [n]. A million different sentences collide with
-    probability 3e-8."""
+    """Hash the ids of each sentence to 64 bits, [n].
+
+    The probability of a collision among a million different sentences is 3e-8.
+    """
     position = positions(column.offsets).astype(np.uint64)
     mixed = splitmix64(column.ids.astype(np.uint64) + (position << np.uint64(32)))
     sums = np.zeros(len(mixed) + 1, np.uint64)
-    np.cumsum(mixed, out=sums[1:])  # wraps around, and so do the differences
+    np.cumsum(mixed, out=sums[1:])  # sums overflow, but the differences below are still exact
     hashes: NDArray[np.uint64] = sums[column.offsets[1:]] - sums[column.offsets[:-1]]
     return hashes

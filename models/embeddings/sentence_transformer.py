@@ -1,9 +1,8 @@
-"""Module that lets sentence-transformers load encoders beyond its own modules.
+"""The class with which sentence-transformers loads most encoders of Paraloom.
 
-If one of the library's modules can compute an encoder, the folder names that module
-(`paraloom.models.embeddings.export`); all other folders name the class below. From version 6 on,
-sentence-transformers loads third-party modules only on request: `SentenceTransformer(folder,
-trust_remote_code=True)`. No code is ever read from the folder.
+The exceptions are encoders that StaticEmbedding, a class of that library, can compute. From version
+6 on, the library loads a third-party class only with the argument `trust_remote_code=True`. No code
+is read from the encoder's folder.
 """
 
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from paraloom.models.embeddings.vocabulary import ids_by_kind
 
 
 class MosesEncoder(nn.Module):
-    """An encoder with its Moses tokeniser, as the only module of a `SentenceTransformer`."""
+    """The only module of a `SentenceTransformer`, with Paraloom's encoder and tokeniser."""
 
     modalities = ("text",)
     save_in_root = True
@@ -31,12 +30,12 @@ class MosesEncoder(nn.Module):
     def preprocess(
         self, inputs: Sequence[str], prompt: str | None = None, **_: Any
     ) -> dict[str, Any]:
-        """Convert sentences to ids, with the prompt before every sentence."""
+        """Add the prompt before every sentence, and convert the sentences to ids."""
         text = pa.array([(prompt or "") + sentence for sentence in inputs], pa.string())
         return {"sentences": ids_by_kind(self.model.vocabularies, text)}
 
     def forward(self, features: dict[str, Any]) -> dict[str, Any]:
-        """Add `sentence_embedding`, [n, dim]."""
+        """Add the vectors of n sentences, `sentence_embedding`, [n, dim]."""
         features["sentence_embedding"] = self.encoder(features["sentences"])
         return features
 
@@ -45,7 +44,7 @@ class MosesEncoder(nn.Module):
         return self.model.dim
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
-        """Write the model's files; sentence-transformers adds its own."""
+        """Write the encoder's files. Sentence-transformers adds further files."""
         self.model.write(Path(output_path), native=False)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Vocabularies: map text columns to ids, with one lookup per distinct word in a batch."""
+"""Vocabularies of words or trigrams, which map sentences to ids."""
 
 import hashlib
 import re
@@ -21,34 +21,37 @@ from paraloom.models.text.tokens import moses_tokens
 UNKNOWN = "<unk>"
 BEGIN, END = "<s>", "</s>"
 
-Tags = bool | Literal["start", "end"]  # sentence tags: both (True), none, or one
+Tags = bool | Literal["start", "end"]  # tags of a sentence: both (True), none (False), or only one
 
 _MAGIC = "paraloom-vocabulary"
 _TAGS: dict[str, Tags] = {"tags": True, "no-tags": False, "start-tag": "start", "end-tag": "end"}
 _HEAD = rf"{_MAGIC} ({'|'.join(get_args(Kind))}) ({'|'.join(_TAGS)}) \d+ ([^ ]*)"
-_MAX_DISTINCT = 4_000_000  # distinct words held while counting; about 200 MB
-_MERGE_AT = 1_000_000  # unmerged rows of counts that cause a merge
-_CODE = 21  # bits of a Unicode code point; three of them fill 63 bits
+_MAX_DISTINCT = 4_000_000  # maximum number of distinct words while counting; about 200 MB
+_MERGE_AT = 1_000_000  # number of unmerged counts after which they are merged
+_CODE = 21  # bits of a Unicode code point; a trigram key has 63 bits
 
 
 class _Tokens(NamedTuple):
-    words: list[str]  # the distinct tokens
-    codes: NDArray[np.int32]  # [tokens]: the index of each token in `words`
+    words: list[str]  # distinct tokens
+    codes: NDArray[np.int32]  # [tokens]: index of each token in `words`
     offsets: NDArray[np.int64]  # [sentences + 1]
-    lists: pa.ListArray  # [sentences]
+    lists: pa.ListArray  # [sentences]: the tokens of each sentence
 
 
 class Vocabulary:
-    """Maps words or character trigrams (of padded words or sentences) to embedding matrix rows.
+    """Maps sentences to ids, which are rows of an embedding matrix.
 
-    Text is tokenised as for scoring (Moses' rules for its language, lower-cased). `trigrams` pads
-    every word with a space on either side and takes all windows of three characters (`" cat "`
-    gives `" ca"`, `"cat"`, `"at "`). `sentence-trigrams` slides over the whole padded sentence, as
-    in the code of ParaNMT's authors (`"a cat"` has `"a c"`, too). Unknown words and trigrams get
-    the id 0.
+    Text is tokenised by Moses' rules for its language and lower-cased, as for scoring. The kind of
+    the vocabulary decides what gets an id:
 
-    The unknown entry and the sentence tags come first. They are not looked up as words, so no text
-    can be mistaken for them.
+    - `words`: each token.
+    - `trigrams`: all windows of three characters in each token, padded with one space on either
+      side. For example, `cat` has the trigrams `" ca"`, `"cat"` and `"at "`.
+    - `sentence-trigrams`: all windows of three characters in the padded sentence, as in the code of
+      ParaNMT's authors. For example, `a cat` has the trigram `"a c"`, too.
+
+    Id 0 represents unknown words or trigrams. With any tag, the ids 1 and 2 represent the start tag
+    and the end tag. No word of a text gets the id of a tag.
 
     >>> vocabulary = Vocabulary(["a", "dog"], kind="words")
     >>> vocabulary.ids(pa.array(["A dog, a cat", ""]))
@@ -63,7 +66,7 @@ class Vocabulary:
         tags: Tags = False,
         language: str = ENGLISH,
     ) -> None:
-        """Number `entries` in order, after the unknown entry and, with any tag, begin and end."""
+        """Assign ids to `entries` in order."""
         self.kind: Kind = kind
         self.tags, self.language = tags, language
         special = [UNKNOWN, BEGIN, END] if tags else [UNKNOWN]
@@ -75,7 +78,7 @@ class Vocabulary:
         else:
             keys = _trigram_keys(entries)
             order = np.argsort(keys, kind="stable")
-            self._keys = np.append(-1, keys[order])  # -1 is below all keys
+            self._keys = np.append(-1, keys[order])  # -1 is less than all keys
             self._key_ids = np.append(0, order + self.specials).astype(np.int32)
             distinct = len(np.unique(keys))
         if distinct != len(entries):
@@ -85,7 +88,7 @@ class Vocabulary:
         return len(self.words)
 
     def ids(self, text: pa.StringArray) -> RaggedIds:
-        """Ids of every sentence; a sentence without tokens is empty (except for tags)."""
+        """Return the ids of every sentence. A sentence without tokens has only its tags."""
         return self._look_up(_tokens(text, self.language))
 
     def _look_up(self, tokens: _Tokens) -> RaggedIds:
@@ -96,7 +99,7 @@ class Vocabulary:
             column = RaggedIds(of_word[codes], offsets)
         else:
             if self.kind == "sentence-trigrams":
-                words = pc.binary_join(lists, " ").to_pylist()  # each sentence is one token
+                words = pc.binary_join(lists, " ").to_pylist()  # treat each sentence as one token
                 codes, offsets = np.arange(len(words), dtype=np.int32), np.arange(len(words) + 1)
             keys, starts = _padded_trigrams(words)
             nearest = np.searchsorted(self._keys, keys, "right") - 1
@@ -107,7 +110,7 @@ class Vocabulary:
         return _tag(column, *tag_edges(self.tags)) if self.tags else column
 
     def save(self, path: Path | str) -> None:
-        """Write a header line (kind, tags, size, checksum), then one entry per line, UTF-8."""
+        """Write a UTF-8 file: a header (kind, tags, size, checksum), then one line per entry."""
         entries = self.words[self.specials :]
         body = "".join(f"{word}\n" for word in entries).encode()
         if body.count(b"\n") != len(entries):
@@ -120,7 +123,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path | str, language: str = ENGLISH) -> Self:
-        """Read a file written by `save`; the texts are in `language`."""
+        """Read a file that `save` wrote. `language` is the language code of the texts."""
         with opened(Path(path)) as stream:
             head, _, body = stream.read().partition(b"\n")
         first = re.fullmatch(_HEAD, head.decode(errors="replace"))
@@ -131,18 +134,18 @@ class Vocabulary:
         if hashlib.sha256(body).hexdigest()[:16] != check:
             raise UserError(f"{path}: changed since it was written (its checksum does not fit)")
         with reading(path):
-            # splitlines() would also split at U+0085, which tokens may contain.
+            # splitlines() would split at U+0085, too, which tokens may contain.
             entries = body.decode().split("\n")[:-1]
             return cls(entries, kind=kind, tags=_TAGS[tags], language=language)
 
 
 def tag_edges(tags: Tags) -> tuple[bool, bool]:
-    """Whether a sentence has a start tag, and an end tag."""
+    """Return whether a sentence has a start tag, and whether it has an end tag."""
     return tags in (True, "start"), tags in (True, "end")
 
 
 def tag_count(tags: Tags) -> int:
-    """Number of tags per sentence."""
+    """Return the number of tags per sentence."""
     return sum(tag_edges(tags))
 
 
@@ -156,9 +159,9 @@ def build_vocabularies(
 ) -> dict[Kind, Vocabulary]:
     """Build vocabularies of words or trigrams from `batches`, which are read once.
 
-    Entries are ordered by falling count, then by code point. `max_size` limits the entries besides
-    the unknown one and the tags. Memory is bounded: beyond 4 million distinct words, the rarest are
-    dropped while counting.
+    Entries are ordered by descending count, and then by code point. `max_size` limits the number of
+    entries without the unknown entry and the tags. To limit memory, the rarest words are dropped
+    while there are more than 4 million distinct words.
     """
     words, of_sentences = _Counts(), _Counts()
     for batch in batches:
@@ -182,7 +185,7 @@ def build_vocabularies(
 def ids_by_kind(
     vocabularies: Mapping[Kind, Vocabulary], text: pa.StringArray
 ) -> dict[Kind, RaggedIds]:
-    """Ids of sentences in several vocabularies of one language; texts are tokenised once."""
+    """Return the ids of sentences in several vocabularies of one language."""
     tokens = _tokens(text, next(iter(vocabularies.values())).language)
     return {kind: vocabulary._look_up(tokens) for kind, vocabulary in vocabularies.items()}
 
@@ -196,7 +199,7 @@ def _tokens(text: pa.StringArray, language: str) -> _Tokens:
 
 
 class _Counts:
-    """Counts distinct texts; if there are too many, drops the rarest."""
+    """Counts of distinct texts. The rarest are dropped while there are too many."""
 
     def __init__(self) -> None:
         self.total = pa.schema({"entry": pa.string(), "count": pa.int64()}).empty_table()
@@ -231,10 +234,10 @@ def _count_trigrams(words: pa.Array, counts: pa.Array) -> tuple[pa.Array, pa.Arr
 
 
 def _padded_trigrams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Trigram keys of each word or sentence, concatenated, and offsets, [words + 1].
+    """Return the trigram keys of all padded words (or sentences), and their offsets, [words + 1].
 
-    Words are joined by two spaces, with one space at either end. Trigrams are all windows except
-    those centred on one of two adjacent spaces; spaces within a sentence are single.
+    Two spaces separate the words in the joined text. A window whose middle is one of these spaces
+    crosses a word boundary and is left out. Within a sentence, spaces are single.
     """
     points = np.frombuffer(f" {'  '.join(words)} ".encode("utf-32-le"), "<u4").astype(np.int64)
     windows = points[:-2] << 2 * _CODE | points[1:-1] << _CODE | points[2:]
@@ -244,7 +247,7 @@ def _padded_trigrams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def _trigram_keys(entries: Sequence[str]) -> NDArray[np.int64]:
-    """Encode three characters as one number, [entries]."""
+    """Encode the three characters of each entry as one number, [entries]."""
     if any(len(entry) != 3 for entry in entries):
         raise ValueError("an entry of a trigram vocabulary does not have three characters")
     points = np.frombuffer("".join(entries).encode("utf-32-le"), "<u4").astype(np.int64)
@@ -253,12 +256,12 @@ def _trigram_keys(entries: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _tag(column: RaggedIds, start: bool, end: bool) -> RaggedIds:
-    """Add the begin tag (1) before and the end tag (2) after every sentence, or only one tag."""
+    """Add the start tag (1) before and the end tag (2) after every sentence, if asked to."""
     offsets = column.offsets + (start + end) * np.arange(len(column.offsets))
     ids = np.zeros(offsets[-1], np.int32)
     if start:
         ids[offsets[:-1]] = 1
     if end:
         ids[offsets[1:] - 1] = 2
-    ids[ids == 0] = column.ids  # between the tags
+    ids[ids == 0] = column.ids  # fill the positions between the tags
     return RaggedIds(ids, offsets)

@@ -249,7 +249,7 @@ def write(folder: Path, values: dict[str, Any], text: str = "a\tb\n") -> str:
     [
         ("/tmp/\udcff.yaml", "this argument is not UTF-8"),
         ("a\n\x1b[2Jb", r"a\n\x1b[2Jb: cannot be read"),
-        ({"score.resources": {"a\0": "x"}}, r"score.resources: 'a\x00' holds a NUL character"),
+        ({"score.resources": {"a\0": "x"}}, r"score.resources: 'a\x00' contains a NUL character"),
         ({"input.shard_rows": 10**30}, "input.shard_rows: must be less than or equal to 1000"),
         ({"select.precision": float("nan")}, "select.precision: must be a finite"),
     ],

@@ -1,4 +1,4 @@
-"""Vectors and scores for streams of lines, in constant memory."""
+"""Vectors and scores of lines, computed in constant memory."""
 
 import codecs
 import io
@@ -17,14 +17,14 @@ from paraloom.models.embeddings.comparison import Compare, Embed, cosines
 from paraloom.models.errors import UserError
 
 _BATCH = 8192  # lines
-_LONGEST = 1 << 24  # maximum bytes of a line, and of a batch before its last line
+_LONGEST = 1 << 24  # maximum number of bytes in a line, and in a batch without its last line
 
 
 def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
-    """Write the vectors of UTF-8 lines as one .npy array, float32 [lines, dim].
+    """Write the vectors of UTF-8 lines as a .npy array, float32 [lines, dim].
 
-    The .npy header contains the number of lines. A seekable stream (standard output, redirected to
-    a file) gets its header last; other streams (a pipe) get a copy of a complete temporary file.
+    The number of lines in the array's header is known only at the end. In a file, the header is
+    written last. To a pipe, the array is copied from a temporary file.
     """
     if out.seekable() and out.tell() == 0:
         _write_npy(embed, lines, out)
@@ -39,17 +39,24 @@ def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
 def similarity_lines(
     embed: Embed, lines: IO[bytes], out: BinaryIO, compare: Compare = cosines
 ) -> None:
-    """Write one score per line with two tab-separated sentences."""
+    """Write the score of each line, which has two tab-separated sentences."""
     count = 0
     for batch in line_batches(lines):
-        for value in compare(*embed_pairs(embed, *_pairs(batch, count))):
+        pairs = [line.split("\t") for line in batch]
+        for number, pair in enumerate(pairs, count + 1):
+            if len(pair) != 2:
+                raise UserError(
+                    f"line {number}: {len(pair)} tab-separated columns, expected two sentences"
+                )
+        first, second = (pa.array(side, pa.string()) for side in zip(*pairs, strict=True))
+        for value in compare(*embed_pairs(embed, first, second)):
             out.write(b"%.6f\n" % value)
         count += len(batch)
     out.flush()
 
 
 def line_batches(lines: IO[bytes]) -> Iterator[list[str]]:
-    """Lines in batches, without their ends; only a line feed (or CR LF) ends a line."""
+    """Yield batches of lines without line ends (LF or CR LF)."""
     batch, size = list[str](), 0
     for number, line in enumerate(iter(lambda: lines.readline(_LONGEST), b""), 1):
         if len(line) == _LONGEST:
@@ -67,19 +74,8 @@ def line_batches(lines: IO[bytes]) -> Iterator[list[str]]:
         yield batch
 
 
-def _pairs(batch: list[str], before: int) -> tuple[pa.StringArray, pa.StringArray]:
-    pairs = [line.split("\t") for line in batch]
-    for number, pair in enumerate(pairs, before + 1):
-        if len(pair) != 2:
-            raise UserError(
-                f"line {number}: {len(pair)} tab-separated columns, expected two sentences"
-            )
-    first, second = zip(*pairs, strict=True)
-    return pa.array(first, pa.string()), pa.array(second, pa.string())
-
-
 def _write_npy(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
-    """Write the rows, then the header; before that, the file is no valid .npy."""
+    """Write the rows and then the header. An incomplete file is not a valid .npy file."""
     dim = embed(pa.array([], pa.string())).shape[1]
     out.seek(len(_header(0, dim)))
     count = 0
@@ -94,7 +90,7 @@ def _write_npy(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
 
 
 def _header(count: int, dim: int) -> bytes:
-    """Header of a .npy; numpy pads it to the same length for every `count`."""
+    """Return the header of a .npy file. NumPy pads it to the same length for every `count`."""
     stream = io.BytesIO()
     header = {"descr": "<f4", "fortran_order": False, "shape": (count, dim)}
     npy.write_array_header_1_0(stream, header)

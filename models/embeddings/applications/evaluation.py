@@ -1,8 +1,8 @@
-"""Evaluation on labelled pairs: correlations per data set and year, and by MTEB's protocol.
+"""Evaluation of encoders on labelled pairs, by data set and year, and by MTEB's protocol.
 
-MTEB (mteb 2.26, main score `cosine_spearman`) pools a year's test pairs. Its STS12 has all five
-sets, STS13 lacks SMT, STS17 is the language pair en-en, STSBenchmark is the test split, and SICK-R
-has the pairs of all three SICK files.
+MTEB (mteb 2.26, main score `cosine_spearman`) treats all test pairs of a year as one set. STS13
+does not include SMT. STS17 is the data set en-en, STSBenchmark is the test set, and SICK-R includes
+all three SICK files.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ from paraloom.models.errors import UserError
 
 _CAPTION = """Pearson / Spearman × 100
 MTEB: Spearman of the cosines × 100; all pairs of a year as one set"""
-_PAIRS = {
+_PAIRS = {  # number of pairs in MTEB's tasks
     **{"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, "STS17": 250},
     **{"STSBenchmark": 1379, "SICK-R": 9927},
 }
@@ -40,30 +40,31 @@ _NOT_IN_MTEB = {"STS13": {"SMT"}}
 
 
 class LabelCorrelation(NamedTuple):
-    """Correlation × 100; NaN if it is undefined (one of the two sides is constant)."""
+    """Correlations of scores and labels, × 100. They are NaN if scores or labels are constant."""
 
     pearson: float
     spearman: float
 
 
 class Benchmark(NamedTuple):
-    """Data with one result by MTEB's protocol: a year of STS, the STS Benchmark, SICK."""
+    """Data sets that MTEB's protocol treats as one: a year of STS, the STS Benchmark, or SICK."""
 
     name: str
-    task: str  # MTEB's name
+    task: str  # name of MTEB's task
     sets: list[int]  # indices of the pooled data sets
     pairs: int  # number of pooled pairs
 
     @property
     def complete(self) -> bool:
-        """Whether the pool has as many pairs as MTEB's task."""
+        """Whether there are as many pairs as in MTEB's task."""
         return self.pairs == _PAIRS[self.task]
 
 
 def benchmarks(data: Sequence[LabelledPairs]) -> list[Benchmark]:
-    """Find the benchmarks among data sets, in order; training sets are skipped.
+    """Return the benchmarks in data sets, in order.
 
-    The STS Benchmark uses the test set if present, otherwise the development set.
+    The STS Benchmark is the test set if present, otherwise the development set. Data sets for
+    training are ignored.
     """
     found = []
     for group in dict.fromkeys(pairs.group for pairs in data):
@@ -88,7 +89,7 @@ def benchmarks(data: Sequence[LabelledPairs]) -> list[Benchmark]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """Results of several models on the same data sets."""
+    """The results of models on data sets."""
 
     models: list[str]
     data: list[LabelledPairs]
@@ -96,14 +97,13 @@ class Report:
     mteb: list[list[float]]  # [models][benchmarks]
 
     def mean(self, model: int, group: str) -> LabelCorrelation:
-        """Unweighted mean over the group's data sets; undefined if one correlation is undefined."""
+        """Return the mean over a group's data sets; NaN if one correlation is undefined."""
         pairs = zip(self.data, self.correlations[model], strict=True)
         found = [correlation for data, correlation in pairs if data.group == group]
         return LabelCorrelation(*(float(column) for column in np.mean(found, axis=0)))
 
     def table(self) -> Table:
-        """Tabulate `Pearson / Spearman` per model and data set, means, missing data sets, and then
-        the results by MTEB's protocol."""
+        """Return a table of correlations by data set, their means, and MTEB's results."""
         table = Table("data set", "pairs", caption=_CAPTION)
         table.columns[1].justify = "right"
         for name in self.models:
@@ -124,10 +124,10 @@ class Report:
         return table
 
     def json(self) -> dict[str, Any]:
-        """Results for programs; an undefined correlation is None.
+        """Return the results for JSON. An undefined correlation is None.
 
-        `groups.<group>.data_sets.<name>.models.<model>.pearson`, `groups.<year>.mean.<model>.…`,
-        `protocols.mteb.results.<benchmark>.<model>`
+        The paths of results are `groups.<group>.data_sets.<name>.models.<model>.pearson`,
+        `groups.<year>.mean.<model>.pearson` and `protocols.mteb.results.<benchmark>.<model>`.
         """
         found = benchmarks(self.data)
         mteb = {
@@ -157,7 +157,7 @@ class Report:
                 "models": self._of_models([show(of[i]) for of in self.correlations]),
             }
         for group, found in groups.items():
-            if group.removeprefix("STS ").isdecimal():  # a year
+            if group.removeprefix("STS ").isdecimal():  # only years have means
                 means = [show(self.mean(model, group)) for model in range(len(self.models))]
                 found["mean"] = self._of_models(means)
         return groups
@@ -166,7 +166,7 @@ class Report:
 def evaluate_models(
     data: list[LabelledPairs], models: Sequence[ComparedModel | tuple[str, Embed]]
 ) -> Report:
-    """Correlate every model's scores with the labels of data sets."""
+    """Compute the correlations of every model's scores with the labels of data sets."""
     entered = [ComparedModel(*model) for model in models]
     names = [model.name for model in entered]
     check_distinct(names, "models")
@@ -186,42 +186,42 @@ def evaluate_models(
 
 
 def check_distinct(names: Sequence[str], what: str) -> None:
-    """Check that names are unique, because results are looked up by name."""
+    """Raise an error if a name is not unique, because results are accessed by name."""
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"{name}: occurs twice among the {what}")
 
 
 def agreement(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> LabelCorrelation:
-    """Correlate the scores with the labels of one data set."""
+    """Return the correlations of scores with the labels of a data set."""
     return correlation(scores(embed, data, compare), data.scores)
 
 
 def scores(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> Scores:
-    """Compute the scores of a data set's pairs."""
+    """Return the scores of a data set's pairs."""
     return compare(*embed_pairs(embed, data.first, data.second))
 
 
 def embed_pairs(
     embed: Embed, first: pa.StringArray, second: pa.StringArray
 ) -> tuple[Vectors, Vectors]:
-    """Embed both sides of n pairs."""
+    """Return the vectors of both sides of n pairs."""
     vectors = embed(pa.concat_arrays([first, second]))
     return vectors[: len(first)], vectors[len(first) :]
 
 
 def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -> LabelCorrelation:
-    """Pearson's r and Spearman's ρ (ties share their mean rank), × 100.
+    """Return Pearson's r and Spearman's ρ, × 100. Equal values share their mean rank.
 
     >>> correlation(np.array([0.1, 0.2, 0.9]), np.array([1.0, 2.0, 3.0])).spearman
     100.0
     """
-    # Ignore rounding errors: 1e-9 is far below the resolution of a float32 cosine.
+    # Ignore rounding errors: 1e-9 is much less than the resolution of a float32 cosine.
     if any(not np.ptp(side) > 1e-9 * np.abs(side).max() for side in (predicted, labels)):
         return LabelCorrelation(float("nan"), float("nan"))
-    from scipy.stats import rankdata  # imported late: it takes most of a second
+    from scipy.stats import rankdata  # this import takes almost a second
 
-    # The cosines of equal vectors differ in their last bits; their order would be random.
+    # Round the scores, because cosines of equal vectors differ in their last bits.
     ranks = rankdata(np.round(predicted / np.abs(predicted).max(), 9))
     return LabelCorrelation(_pearson(predicted, labels), _pearson(ranks, rankdata(labels)))
 

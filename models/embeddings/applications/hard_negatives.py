@@ -1,7 +1,6 @@
-"""Hard negatives: near sentences in a large corpus, found with faiss.
+"""Search for the nearest sentences in a large corpus with faiss, and bounds on hard negatives.
 
-Vectors are stored on disk as float16. The bounds are named as in sentence-transformers'
-`mine_hard_negatives`.
+The names of the bounds are the names in sentence-transformers' `mine_hard_negatives`.
 """
 
 import os
@@ -17,10 +16,10 @@ from numpy.typing import NDArray
 from paraloom.models.embeddings.comparison import Embed, unit
 from paraloom.models.printing import nothing_printed
 
-_EXACT = 200_000  # maximum vectors for exact search
-_NEIGHBOURS = 64  # candidates for the negative of a query
-_CELLS, _PROBED, _SAMPLE = 2, 16, 40  # 2 √n cells, 16 are searched; 40 training vectors a cell
-_SHORT = 64  # principal components in the index of a large corpus
+_EXACT = 200_000  # maximum number of vectors for exact search
+_NEIGHBOURS = 64  # number of neighbours found for a query
+_CELLS, _PROBED, _SAMPLE = 2, 16, 40  # 2 √n cells; 16 are searched; 40 training vectors per cell
+_SHORT = 64  # number of principal components in the index of a large corpus
 _AT_ONCE = 1024  # queries per batch
 
 Matrix = NDArray[np.float32]
@@ -32,22 +31,25 @@ class Bounds:
 
     min_score: float = 0.3
     max_score: float = 0.6
-    relative_margin: float = 0.1  # the cosine is lower than the positive's by this share
+    relative_margin: float = 0.1  # minimum distance below the positive's cosine, as a share of it
 
     def hold(self, scores: Matrix, positive: Matrix) -> NDArray[np.bool_]:
-        """Whether the scores [n, k] are within the bounds, given the positives' scores [n]."""
+        """Return whether scores [n, k] are within the bounds, given the positives' scores [n]."""
         most = np.minimum(self.max_score, positive - self.relative_margin * np.abs(positive))
         return np.asarray((scores >= self.min_score) & (scores <= most[:, None]))
 
 
 def unit_vectors(embed: Embed, text: pa.Array) -> Matrix:
-    """Embed n sentences and scale to length 1, [n, dim]; zero vectors stay zero."""
+    """Return the vectors of n sentences, scaled to length 1, [n, dim]. Zero vectors stay zero."""
     return unit(np.asarray(embed(text), np.float32))
 
 
 def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArray[np.float16]:
-    """Write the unit vectors of all sentences to a file, or complete an existing file; return them
-    memory-mapped, float16 [n, dim]."""
+    """Write the unit vectors of all sentences to a file, or complete an incomplete file.
+
+    Returns:
+        The file's vectors, memory-mapped, float16 [n, dim].
+    """
     width = 2 * embed(pa.array([""])).shape[1]  # bytes
     with path.open("ab") as stream:
         written = stream.tell() // width
@@ -64,9 +66,12 @@ def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArr
 
 
 class Neighbours:
-    """Searches n unit vectors: exactly if there are few, otherwise in an inverted index (`IVF`)
-    that is trained on a sample. The index has principal components in 8 bits each, 72 bytes per
-    vector, in memory or in a file."""
+    """An index of n unit vectors.
+
+    Search is exact for at most 200,000 vectors. More vectors are in an inverted index, trained on a
+    sample, in memory or in `file`. The index has 72 bytes per vector: an id of 8 bytes, and 64
+    principal components of 1 byte each.
+    """
 
     def __init__(self, vectors: NDArray[np.float16], seed: int, file: Path | None = None) -> None:
         import faiss
@@ -86,14 +91,16 @@ class Neighbours:
             if file:
                 lists = faiss.OnDiskInvertedLists(cells, inverted.code_size, str(file))
                 inverted.replace_invlists(lists)
-                self._lists = lists  # faiss holds no reference
-        with nothing_printed():  # faiss reports each growth of the file
+                self._lists = lists  # faiss does not keep a reference
+        with nothing_printed():  # faiss prints a message whenever the file grows
             for start in range(0, n, _EXACT):
                 self._index.add(vectors[start : start + _EXACT].astype(np.float32))
 
     def nearest(self, queries: Matrix) -> tuple[NDArray[np.int64], Matrix]:
-        """Rows of the nearest vectors, nearest first, and their cosines: [queries, k]; rows and
-        cosines are -1 where fewer than k were found."""
+        """Return the rows of the nearest vectors, nearest first, and their cosines, [queries, k].
+
+        Rows and cosines are -1 where fewer than k vectors were found.
+        """
         parts = [queries[at : at + _AT_ONCE] for at in range(0, len(queries), _AT_ONCE)]
         rows, scores = zip(*map(self._nearest, parts), strict=True)
         return np.concatenate(rows), np.concatenate(scores)

@@ -1,8 +1,8 @@
-"""Mining: pairs of near sentences among many, by the margin of Artetxe and Schwenk (2019).
+"""Mining of similar sentences by the ratio margin of Artetxe and Schwenk (2019).
 
 The ratio margin of two sentences is their cosine divided by the mean cosine with their neighbours.
 If two pairs have the same cosine, the pair with less similar neighbours has the larger margin.
-Texts, vectors and neighbours are files, so that they may be larger than memory.
+Texts, vectors and neighbours are stored in files, because they may be larger than the memory.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 
 from paraloom.models.embeddings.applications.hard_negatives import Neighbours
 
-_BLOCK = 4096  # rows at once
+_BLOCK = 4096  # rows per block
 
 
 class Mined(NamedTuple):
-    """Pairs of rows, the best first."""
+    """Pairs of rows, ordered by descending margin."""
 
     first: NDArray[np.int64]
-    second: NDArray[np.int64]  # a later row than the first
+    second: NDArray[np.int64]  # greater than the first row
     margin: NDArray[np.float32]
     cosine: NDArray[np.float32]
 
 
 def write_texts(path: Path, blocks: Iterable[pa.StringArray]) -> pa.LargeStringArray:
-    """Write texts to a file; return them memory-mapped, with 8 bytes of memory per text."""
+    """Write texts to a file and return them memory-mapped. A text needs 8 bytes of memory."""
     sizes = [np.zeros(1, np.int64)]
     with path.open("wb") as stream:
         for block in blocks:
@@ -51,8 +51,8 @@ def mine(
 ) -> Mined:
     """Find the pairs of unit vectors [n, dim] with a margin of at least `least`.
 
-    A pair is a candidate if one of its rows is among the `k` nearest of the other; each pair is
-    found once. `tell` gets the number of finished rows.
+    A pair is a candidate if one row is among the `k` nearest neighbours of the other row. Each pair
+    is found once. `tell` is called with the number of finished rows.
     """
     n, k = len(vectors), min(k, len(vectors) - 1)
     near = np.memmap(work / "neighbours", np.int64, "w+", shape=(n, k))
@@ -83,7 +83,7 @@ def _pairs(
     means: NDArray[np.float32],
     least: float,
 ) -> Mined:
-    """Pairs found from a block of rows; a pair found from both rows counts for the earlier row."""
+    """Return the pairs of a block of rows. A pair that both rows find belongs to the first row."""
     theirs, cosine = near[at : at + _BLOCK], cosines[at : at + _BLOCK]
     own = np.arange(at, at + len(theirs))[:, None]
     mutual = (near[theirs] == own[:, :, None]).any(axis=2)

@@ -1,4 +1,4 @@
-"""One interface to Paraloom's encoders and sentence-transformers models; their speed and size."""
+"""A common interface to Paraloom's encoders and sentence-transformers models."""
 
 from __future__ import annotations
 
@@ -22,37 +22,32 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 _OUR_BATCH = 4096  # as in `SentenceEncoder.embed`
-_THEIR_BATCHES = (32, 1024, 8192)  # 32: the library's default; larger: fast for static embeddings
-_SECONDS = 1.0  # approximate duration of each try of `cost`
-_FEWEST = 64  # sentences per try
+_THEIR_BATCHES = (32, 1024, 8192)  # the library's default, and sizes for static embeddings
+_SECONDS = 1.0  # approximate duration of each measurement of `cost`
+_FEWEST = 64  # minimum number of sentences per measurement
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenedModel:
-    """A model that makes sentence vectors, and its files."""
+    """A model that computes sentence vectors, and its files."""
 
     evaluated: ComparedModel
     encode: Callable[[Sequence[str], int], Vectors]
-    """Maps sentences [n] and a batch size to vectors [n, dim]."""
+    """A function from n sentences and a batch size to vectors, [n, dim]."""
     batch_sizes: tuple[int, ...]
-    """Batch sizes to choose the fastest from; the first is the usual one."""
-    files: list[Path]  # all files needed for loading
-    encoder: SentenceEncoder | None = None
-    sentence_model: SentenceTransformer | None = None  # either this is set, or `encoder`
+    """Batch sizes, of which `cost` chooses the fastest. The first is the default."""
+    files: list[Path]  # all files that are needed for loading
+    encoder: SentenceEncoder | None = None  # set if the model is an encoder of Paraloom
+    sentence_model: SentenceTransformer | None = None  # set if it is not
 
     @property
     def name(self) -> str:
-        """Name given by the user."""
+        """Name of the model as the user wrote it."""
         return self.evaluated.name
-
-    @property
-    def size(self) -> int:
-        """Size of the model's files in bytes."""
-        return sum(file.stat().st_size for file in self.files)
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether `SentenceEncoder.save` wrote a folder."""
+    """Return whether `SentenceEncoder.save` wrote the folder."""
     try:
         return "vocabularies" in parse_json((folder / "config.json").read_bytes(), dict[str, Any])
     except (OSError, ValueError):
@@ -60,7 +55,7 @@ def is_ours(folder: Path) -> bool:
 
 
 def open_model(name: str, option: str = "--model") -> OpenedModel:
-    """Open a Paraloom encoder or a model of sentence-transformers, in a folder or on the Hub."""
+    """Load a Paraloom encoder or a sentence-transformers model, in a folder or on the Hub."""
     folder = hub.fetch(name, option)
     if is_ours(folder):
         return _ours(name, folder)
@@ -88,13 +83,13 @@ def _theirs(name: str, folder: Path) -> OpenedModel:
     model = load_sentence_model(folder)
 
     def encode(sentences: Sequence[str], batch_size: int) -> Vectors:
-        with in_one_line(f"{name}: the model fails"):  # incompatible modules may have been loaded
+        with in_one_line(f"{name}: the model fails"):  # its modules may be incompatible
             found = model.encode(list(sentences), batch_size=batch_size, show_progress_bar=False)
         vectors: Vectors = np.asarray(found, np.float32)
         return vectors
 
     def embed(text: pa.StringArray) -> Vectors:
-        encoded = text.dictionary_encode()  # embed each distinct sentence once
+        encoded = text.dictionary_encode()  # to embed each distinct sentence only once
         distinct = encode(encoded.dictionary.to_pylist(), _THEIR_BATCHES[0])
         vectors: Vectors = distinct[encoded.indices.to_numpy()]
         return vectors
@@ -110,15 +105,15 @@ def _theirs(name: str, folder: Path) -> OpenedModel:
 
 
 class Cost(NamedTuple):
-    """Cost of a model on this machine."""
+    """Speed and size of a model on this machine."""
 
     sentences_per_second: float
-    batch_size: int  # used for this speed
-    bytes_on_disk: int  # size of all files needed for loading
+    batch_size: int  # batch size with this speed
+    bytes_on_disk: int  # size of all files that are needed for loading
 
 
 def cost(model: OpenedModel, sentences: Sequence[str]) -> Cost:
-    """Measure the speed with the model's fastest batch size, after a warm-up, and its size."""
+    """Measure a model's speed with its fastest batch size, after a warm-up."""
     model.encode(sentences[:_FEWEST], model.batch_sizes[0])
     found = []
     for size in model.batch_sizes:
@@ -130,7 +125,7 @@ def cost(model: OpenedModel, sentences: Sequence[str]) -> Cost:
             rate = max(rate, len(given) / (time.perf_counter() - started))
             count = max(count, int(rate * _SECONDS))
         found.append((rate, size))
-        if rate * _SECONDS < size:  # a larger batch would exceed the duration
+        if rate * _SECONDS < size:  # a larger batch would take longer than `_SECONDS`
             break
     rate, size = max(found)
-    return Cost(round(rate, 1), size, model.size)
+    return Cost(round(rate, 1), size, sum(file.stat().st_size for file in model.files))

@@ -1,1 +1,1 @@
-"""Published data sets for training and testing encoders."""
+"""Readers of data sets for the training and evaluation of encoders."""

@@ -1,4 +1,4 @@
-"""Lines and rows of files in any form; errors name the file and the row."""
+"""Readers of the lines and rows of files in any form. Errors name the file and the row."""
 
 import re
 from collections.abc import Iterator
@@ -21,17 +21,18 @@ from paraloom.models.text.files import (
     opened,
 )
 
-PARQUET, JSON, LINES = "parquet", "json", "lines"  # forms of files; all others are CSV
+PARQUET, JSON, LINES = "parquet", "json", "lines"  # forms of files; any other form is CSV
 
-_ARRAY = re.compile(rb'\s*\[\s*[{"]')  # JSON, over several lines or on one
-_HEAD = 1_000  # records inspected for column names; rows per Parquet batch
+_ARRAY = re.compile(rb'\s*\[\s*[{"]')  # the beginning of a JSON array
+_HEAD = 1_000  # number of records inspected for column names, and of rows per Parquet batch
 _CSV = re.compile(r"\.csv(\.\w+)?$")
 
 
 def rows_of(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[str]]]:
-    """Yield row numbers and text columns of the rows from `values_of`.
+    """Yield the number and the text columns of each row.
 
-    Row 0 of Parquet and JSON Lines has the column names; a dot in a name leads into a struct.
+    For Parquet and JSON Lines, row 0 has the column names. In a name, dots separate the names of a
+    struct and its fields. If `columns` is given, rows of another length are an error.
     """
     values = values_of(path)
     head = list(islice(values, _HEAD))
@@ -48,22 +49,22 @@ def rows_of(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[
 
 
 def has_rows(path: Path) -> bool:
-    """Whether a JSON file has rows (JSON Lines or an array) instead of settings."""
+    """Return whether a JSON file contains rows (JSON Lines or an array) instead of settings."""
     with opened(path) as stream:
         head = stream.read(CHUNK)
     return bool(_ARRAY.match(head)) or all(map(json_object, (head + b"\n").split(b"\n")[:2]))
 
 
 def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) -> UserError:
-    """Make the error for a row with the wrong number of columns."""
+    """Return the error for a row with the wrong number of columns."""
     return UserError(f"{path}, row {number}: {len(row)} tab-separated columns, expected {expected}")
 
 
 def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
-    """Yield the rows of a file, numbered from 1: records for Parquet and JSON Lines; text columns
-    for tab-separated text without quoting, or CSV. Text rows are numbered by line.
+    """Yield the number and the value of each row, numbered from 1; in text, by line.
 
-    `fallback` is as for `text_blocks`.
+    A value is a record for Parquet and JSON Lines, and otherwise a list of columns. Tab-separated
+    text is read without quoting. `fallback` is as for `text_blocks`.
     """
     form = form_of(path)
     if form == PARQUET:
@@ -72,11 +73,10 @@ def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
             yield from enumerate(chain.from_iterable(batches), 1)
     elif form == JSON:
         for number, line in _lines(path):
-            record = json_object(line)
-            if record is None and line.strip():
-                raise UserError(f"{path}, row {number}: not a JSON object; each line must be one")
-            if record is not None:
+            if (record := json_object(line)) is not None:
                 yield number, record
+            elif line.strip():
+                raise UserError(f"{path}, row {number}: not a JSON object; each line must be one")
     elif form == LINES:
         for number, text in numbered_lines(path, fallback):
             yield number, text.split("\t")
@@ -90,9 +90,10 @@ def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
 
 
 def form_of(path: Path) -> str:
-    """Detect PARQUET, JSON, LINES (with or without tabs), or the column separator of CSV.
+    """Return PARQUET, JSON, LINES (with or without tabs), or the column separator of CSV.
 
-    The beginning decides; a text file named .csv is CSV unless its first line has tabs.
+    The form is detected from the file's beginning. A text file named .csv is CSV unless its first
+    line has tabs.
     """
     if is_parquet(path):
         return PARQUET
@@ -109,16 +110,16 @@ def form_of(path: Path) -> str:
 
 
 def numbered_lines(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
-    r"""Yield lines without line ends (LF or CR LF), numbered from 1."""
+    """Yield the number, from 1, and the text of each line, without its end (LF or CR LF)."""
     for first, text in text_blocks(path, fallback):
         for number, line in enumerate(text.removesuffix("\n").split("\n"), first):
             yield number, line.removesuffix("\r")
 
 
 def text_blocks(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
-    """Yield blocks of lines: the number of the first line, and the lines with their ends.
+    """Yield blocks of lines: the number of the first line, and the text with line ends.
 
-    `fallback` is the encoding of lines that are not UTF-8; without it they are errors.
+    `fallback` is the encoding of lines that are not UTF-8. Without it, such lines are errors.
     """
     for first, block in _blocks(path):
         try:
@@ -137,7 +138,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield (number of the first line, block of whole lines), about `CHUNK` bytes a block."""
+    """Yield the number of the first line and a block of whole lines, of about `CHUNK` bytes."""
     first = 1
     with opened(path) as stream:
         while block := stream.read(CHUNK):

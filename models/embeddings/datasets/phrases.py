@@ -1,4 +1,4 @@
-"""Files of phrase pairs in several formats."""
+"""Reader of phrase pairs."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -13,24 +13,25 @@ _ROWS = 20_000  # pairs per block
 
 
 def read_phrases(path: Path | str) -> Iterator[tuple[str, str]]:
-    """Yield the phrase pairs of a file, plain or gzip, in order.
+    """Yield the phrase pairs of a file in order.
 
     The first line decides the format:
-        ppdb: fields separated by ` ||| `: an optional syntactic label (`[NP]`), phrase and
-            paraphrase; further fields are ignored.
-        tsv: phrase and paraphrase, separated by tabs; further fields are ignored.
-        lexicon: a word and its paraphrases, all single words, separated by spaces.
+
+    - ppdb: the fields are separated by ` ||| `. They are an optional syntactic label (`[NP]`), a
+      phrase and its paraphrase. Further fields are ignored.
+    - tsv: a phrase and its paraphrase are separated by a tab. Further fields are ignored.
+    - lexicon: a word and its paraphrases, which are single words, are separated by spaces.
     """
     format = ""
     for number, line in numbered_lines(Path(path)):
-        text = line.strip(" \r\n")  # other Unicode white space can be a word in PPDB
+        text = line.strip(" \r\n")  # other Unicode white space occurs as a word in PPDB
         if not text:
             continue
         if not format:
             format = "ppdb" if "|||" in text else "tsv" if "\t" in text else "lexicon"
         pairs = list(_parse(text, format))
         if not pairs or not all(left and right for left, right in pairs):
-            raise UserError(f"{path}: line {number} holds no pair of phrases (format {format})")
+            raise UserError(f"{path}: line {number} has no pair of phrases (format {format})")
         yield from pairs
     if not format:
         raise UserError(f"{path}: empty, no phrase pairs")
@@ -47,7 +48,7 @@ def _parse(text: str, format: str) -> Iterable[tuple[str, str]]:
 
 
 def phrase_blocks(path: Path | str) -> Iterator[tuple[pa.StringArray, pa.StringArray]]:
-    """Yield both sides of the pairs from `read_phrases`, in blocks."""
+    """Yield both sides of the phrase pairs in blocks."""
     pairs = read_phrases(path)
     while rows := list(islice(pairs, _ROWS)):
         left, right = zip(*rows, strict=True)

@@ -1,4 +1,4 @@
-"""Sentences in files of any form: Parquet, JSON Lines, CSV, tab-separated text, plain lines."""
+"""Reader of the sentences in Parquet, JSON Lines, CSV, tab-separated text and plain lines."""
 
 import re
 from collections import defaultdict
@@ -27,32 +27,32 @@ from paraloom.models.text.files import is_text
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 Column = tuple[np.ndarray, pa.StringArray]
-"""Each text's row index in the block, int64 [n], and the n texts themselves."""
-Place = tuple[object, ...]  # path to a column: its name or number, then fields within it
+"""Indices of rows in a block, int64 [n], and a text of each row, [n]. Indices may be repeated."""
+Place = tuple[object, ...]  # path to a column: its name or number, and the names of inner fields
 
 _ROWS = 20_000  # rows per block
 _WORD = rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+"
-# Minimum median word count of a sentence column; names, labels, ids and addresses have fewer.
-_WORDS = 3
-_LABEL = r"^(?:\d|[A-Z]{2,6}:[a-z]+) "  # in lines of transfer tasks
+_WORDS = 3  # minimum median number of words in a column of sentences; names and labels have fewer
+_LABEL = r"^(?:\d|[A-Z]{2,6}:[a-z]+) "  # label before the sentence in files of transfer tasks
 _NO_DATA = {".md", ".json", ".yaml", ".yml", ".py", ".pdf", ".zip", ".html"}
-"""Suffixes of files in folders that are no data; JSON files are data if they have rows."""
+"""Suffixes of files that are ignored in folders. A JSON file is read if it contains rows."""
 _SUFFIXES = re.compile(rf"(\.(tsv|csv|txt|jsonl|parquet))?({PACKED.pattern})?$")
-_FALLBACK = "latin-1"  # used by some transfer tasks
+_FALLBACK = "latin-1"  # the encoding of some transfer tasks
 
 
 class Sentences(NamedTuple):
-    """Sentences in a block of rows; a row may have several in a list column."""
+    """The sentences in a block of rows."""
 
-    rows: np.ndarray  # numbers of all rows in the file, from 1, int64
+    rows: np.ndarray  # numbers of the rows in the file, from 1, int64
     columns: list[Column]
 
 
 def sentence_files(*paths: Path | str) -> dict[str, Path]:
-    """Find files, files in folders at any depth, and Parquet files in data sets on the Hub.
+    """Find the files at paths and in folders, and the Parquet files of data sets on the Hub.
 
-    Keys are paths from the folder on, without suffixes, such as `sts/2012/MSRpar`; suffixes or
-    parent folders distinguish files with the same name.
+    Returns:
+        Files by name. A name is the path from the given folder on without suffix, such as
+        `sts/2012/MSRpar`. Suffixes or parent folders are added to names that are not unique.
     """
     found = list(dict.fromkeys(of for path in paths for of in _named(path)))
     names = distinct_names([names for _, names in found])
@@ -60,7 +60,7 @@ def sentence_files(*paths: Path | str) -> dict[str, Path]:
 
 
 def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Yield the files at a path with their possible names, shortest first."""
+    """Yield the files at a path with their possible names, the shortest first."""
     if is_hub_name(str(path)):
         key = "select.exclude or --against"
         where, names = fetch_dataset(
@@ -87,11 +87,11 @@ def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 
 def sentence_blocks(path: Path) -> Iterator[Sentences]:
-    """Yield the sentence columns of a file, in blocks of rows.
+    """Yield the columns of a file that contain sentences, in blocks of rows.
 
-    Rows are numbered from 1; in text each line is a row, including the header. A column holds
-    sentences if its first texts have a median of three words or more; lists and structs count by
-    the texts within.
+    A column contains sentences if the median length of its texts in the first block is at least
+    three words. Each field of a struct is a column. A row of a list has several texts. In text
+    files, each line is a row, including the header.
     """
     chosen: dict[Place, bool] = {}
     for rows, columns in _blocks(path):
@@ -105,7 +105,7 @@ def sentence_blocks(path: Path) -> Iterator[Sentences]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
-    """Yield blocks: the numbers of their rows, and their text columns by place."""
+    """Yield the numbers of the rows in each block, and the block's text columns by place."""
     form = form_of(path)
     if form == PARQUET:
         with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
@@ -135,7 +135,7 @@ def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
 
 
 def _line_blocks(path: Path) -> Iterator[tuple[int, pa.StringArray]]:
-    """Yield (number of the first line, block of `_ROWS` lines); the last block may be shorter."""
+    """Yield blocks of `_ROWS` lines, and fewer at the end, with the number of the first line."""
     first, rest = 1, pa.array([], pa.string())
     for _, text in text_blocks(path, _FALLBACK):
         lines = pc.split_pattern([text.removesuffix("\n")], "\n").values
@@ -149,7 +149,7 @@ def _line_blocks(path: Path) -> Iterator[tuple[int, pa.StringArray]]:
 
 
 def _columns(lines: pa.StringArray) -> dict[Place, Column]:
-    """Split lines at tabs; lines may have different numbers of columns."""
+    """Split lines at tabs into columns. Lines may have different numbers of columns."""
     cells = pc.split_pattern(lines, "\t")
     starts, lengths = cells.offsets.to_numpy()[:-1], cells.value_lengths().to_numpy()
     if lengths.max() == 1 and pc.all(pc.match_substring_regex(lines, _LABEL)).as_py():
@@ -168,7 +168,7 @@ def _column(texts: pa.StringArray) -> Column:
 
 
 def _within(values: Sequence[object], place: Place = ()) -> dict[Place, Column]:
-    """Find the texts in JSON or Parquet values; bytes without NUL are text, too."""
+    """Return the texts in JSON or Parquet values by place. Bytes without NUL are text, too."""
     found = defaultdict[Place, list[tuple[int, str]]](list)
     for at, value in enumerate(values):
         waiting = [(place, value)]

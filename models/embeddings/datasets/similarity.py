@@ -1,4 +1,4 @@
-"""Labelled sentence pairs: SemEval STS by year, the STS Benchmark, SICK, judgments."""
+"""Readers of labelled sentence pairs: SemEval STS, the STS Benchmark, SICK and judgments."""
 
 import re
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from paraloom.models.embeddings.datasets.lines import rows_of, wrong_columns
 from paraloom.models.errors import UserError, reading
 from paraloom.models.files import PACKED, distinct_names, looked_up
 
-# Test sets by year. MSRvid (2012) and SMT (2013) may not be redistributed, so many collections lack
-# them.
+# Test sets by year. Many collections lack MSRvid (2012) and SMT (2013), whose licences forbid
+# redistribution.
 SEMEVAL = {
     "2012": ("MSRpar", "MSRvid", "OnWN", "SMTeuroparl", "SMTnews"),
     "2013": ("FNWN", "OnWN", "SMT", "headlines"),
@@ -26,9 +26,9 @@ SEMEVAL = {
     "2017": ("track5.en-en",),
 }
 _ENGLISH_2017 = ("en-en", "STS.en-en", "STS2017.en-en", "STS.input.track5.en-en", "track5")
-"""Other names of the 2017 set."""
+"""Names of the test set of 2017 in other collections."""
 STS_BENCHMARK = {"sts-train": "train", "sts-dev": "dev", "sts-test": "test"}
-"""Splits of the STS Benchmark by file name."""
+"""Splits of the STS Benchmark by the name of their file."""
 
 STS_SCALE, SICK_SCALE, JUDGMENT_SCALE = (0.0, 5.0), (1.0, 5.0), (0.0, 100.0)
 ENTAILMENT = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
@@ -37,34 +37,37 @@ _DATA = re.compile(rf"\.[tc]sv({PACKED.pattern})?$")
 _SICK = {"SICK_train.txt": "train", "SICK_trial.txt": "trial", "SICK_test_annotated.txt": "test"}
 _SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score")
 _JUDGMENT = "entailment_judgment"
-_TRANSLATIONS = ("paraphrase", "translation")  # in judgments, beside reference and score
+_TRANSLATIONS = ("paraphrase", "translation")  # possible names of a column in judgments
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelledPairs:
-    """A data set: n sentence pairs with similarity labels from people."""
+    """A data set of n sentence pairs with similarity labels by people."""
 
-    group: str  # group with a reported mean: `STS 2014`; `STS 2012 train` for training data
+    group: str  # group of data sets with a common mean, such as `STS 2014` or `STS 2012 train`
     name: str
     first: pa.StringArray  # [n]
     second: pa.StringArray  # [n]
     scores: NDArray[np.float64]  # [n]
-    unscored: int = 0  # rows left out for lack of an official score
+    unscored: int = 0  # number of further rows in the file, which have no score
     scale: tuple[float, float] = STS_SCALE  # lowest and highest possible score
-    entailment: pa.StringArray | None = None
-    """[n], SICK only: whether the first sentence entails the second, contradicts it, or neither."""
+    entailment: pa.StringArray | None = None  # [n]: labels in `ENTAILMENT`; only in SICK
 
     def __len__(self) -> int:
         return len(self.scores)
 
 
 def read_sts(*paths: Path | str) -> list[LabelledPairs]:
-    """Read folders of STS data sets, or single files.
+    """Read STS data sets from files, and from folders with files or with a folder per year.
 
-    A data set is `<name>.tsv` (score, sentence, sentence; rows without a score are counted, but
-    left out) or `<name>.csv` (the same with commas, or the STS Benchmark's seven tab-separated
-    columns), in a folder per year or directly in the path. `<name>.train.tsv` is training data with
-    its own group. The suffix or folder distinguishes data sets with the same name.
+    A data set has one of these forms:
+
+    - `<name>.tsv` with the columns score, sentence, sentence. Rows without a score are counted.
+    - `<name>.csv` with the same columns, separated by commas.
+    - `<name>.csv` of the STS Benchmark, with seven or more tab-separated columns.
+
+    `<name>.train.tsv` is training data with its own group. Suffixes or folders are added to names
+    that are not unique.
     """
     found: list[tuple[Path, LabelledPairs]] = []
     for path in map(Path, paths):
@@ -85,7 +88,7 @@ def read_sts(*paths: Path | str) -> list[LabelledPairs]:
 
 
 def read_sick(folder: Path | str) -> list[LabelledPairs]:
-    """Read SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt, if they exist."""
+    """Read those of SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt that exist."""
     found = [file for name in _SICK if (file := Path(folder) / name).is_file()]
     if not found:
         raise UserError(f"{folder}: no SICK files here ({', '.join(_SICK)})")
@@ -99,8 +102,8 @@ def _read_sick_file(path: Path) -> LabelledPairs:
 def read_labelled(path: Path | str) -> list[LabelledPairs]:
     """Read a folder or file of SICK or STS, or a file of judgments.
 
-    Judgments are tab-separated, with the header columns `reference`, `paraphrase` or `translation`,
-    and `score` from 0 to 100.
+    A file of judgments has the columns `reference`, `paraphrase` (or `translation`) and `score`. A
+    score is between 0 and 100.
     """
     path = Path(path)
     if path.is_file():
@@ -115,7 +118,10 @@ def read_labelled(path: Path | str) -> list[LabelledPairs]:
 
 
 def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
-    """Read labelled pairs like `read_labelled`, and check that they can rank encoders."""
+    """Read labelled pairs, and check that the scores in each data set differ.
+
+    Errors name the configuration `key`.
+    """
     found: list[LabelledPairs] = []
     for path in paths:
         if not Path(path).exists():
@@ -135,7 +141,7 @@ def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
 
 
 def missing(data: list[LabelledPairs]) -> dict[str, list[str]]:
-    """Published data sets missing in `data`, for each group in `data` that is incomplete."""
+    """Return the published data sets that are missing in each incomplete group of `data`."""
     published = {f"STS {year}": names for year, names in SEMEVAL.items()}
     published["SICK"] = tuple(_SICK.values())
     present = {(pairs.group, pairs.name) for pairs in data}
@@ -158,7 +164,7 @@ def _read_sts_file(path: Path) -> LabelledPairs:
     rows: list[tuple[str, str, float]] = []
     unscored = 0
     for number, row in rows_of(path):
-        # Benchmark rows may have further columns with the sentences' origins.
+        # Rows of the STS Benchmark may have more than seven columns.
         benchmark = plain.suffix == ".csv" and len(row) > 3
         columns = row[4:7] if benchmark else row
         if len(columns) != 3:
@@ -175,7 +181,7 @@ def _read_sts_file(path: Path) -> LabelledPairs:
 def _read_named(
     path: Path, group: str, name: str, columns: Sequence[str], scale: tuple[float, float]
 ) -> LabelledPairs:
-    """Read a file whose header names the columns: two sentences and their score."""
+    """Read a file whose header contains `columns`: the names of two sentences and their score."""
     header = _header(path)
     if absent := [column for column in columns if column not in header]:
         raise UserError(f"{path}, row 1: no column {', '.join(absent)}")

@@ -1,33 +1,31 @@
-"""Encoders by name. To add one, write a module in this folder and add it to `ENCODERS`.
-`paraloom.papers.systems` adds the encoders of the papers' other systems.
+"""The registry of encoders. `paraloom.papers.systems` adds the encoders of other systems to it.
 
-An encoder is a subclass of `Encoder`. For words or trigrams, subclass `TokenEncoder` and define
-only `encode`: its `Input` provides dropout, and sparse but exact updates of the word vectors.
+To add an encoder, write a subclass of `TokenEncoder` in this folder and add it to `ENCODERS`. A
+subclass defines only `encode`. Dropout and the training of word vectors are the same for all.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from paraloom.models.embeddings.encoders.average import Average
-from paraloom.models.embeddings.encoders.base import Encoder, Mixed, TokenEncoder
+from paraloom.models.embeddings.encoders.base import Average, Encoder, Mixed, TokenEncoder
 from paraloom.models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
 from paraloom.models.embeddings.encoders.ragged_batches import Input
-from paraloom.models.embeddings.encoders.recurrent import recurrent
+from paraloom.models.embeddings.encoders.recurrent import Build, recurrent
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Kind
 
-INITIAL_SCALE = 0.1  # standard deviation of random vectors; chosen on STS 2012–2014
+INITIAL_SCALE = 0.1  # standard deviation of random word vectors, chosen on STS 2012–2014
 
 
 class Entry(NamedTuple):
     """An encoder in the registry."""
 
-    meaning: str  # one-line description for the documents
-    build: Callable[[Input, EmbeddingOptions], TokenEncoder]
-    kind: Kind = "words"  # vocabulary to read
+    meaning: str  # one-line description for the documentation
+    build: Build
+    kind: Kind = "words"  # kind of its vocabulary
 
 
 ENCODERS: dict[str, Entry] = {
@@ -45,7 +43,11 @@ ENCODERS: dict[str, Entry] = {
 
 
 def names(model: str) -> list[str]:
-    """Names of the encoders in `model`, joined by `+`."""
+    """Split a model's name at each `+` into the names of encoders.
+
+    Raises:
+        ValueError: an encoder is unknown.
+    """
     found = [name.strip() for name in model.split("+")]
     for name in found:
         if name not in ENCODERS:
@@ -58,17 +60,20 @@ def names(model: str) -> list[str]:
 
 
 def kinds(model: str) -> list[Kind]:
-    """Vocabularies that the encoders in `model` read."""
+    """Return the kinds of the vocabularies that a model's encoders read."""
     return list(dict.fromkeys(ENCODERS[name].kind for name in names(model)))
 
 
 def build_encoder(
     options: EmbeddingOptions, vectors: Mapping[Kind, Tensor], *, outputs: int | None = None
 ) -> Encoder:
-    """Build the encoder `options.model`; in a mixture, each has its own copy of the word vectors.
+    """Build the encoder `options.model`.
 
-    `outputs` is the number of words that the task's decoders, if any, predict (None: all). Weights
-    except word vectors are initialised with torch's global random generator.
+    Torch's global random generator initialises all weights except word vectors.
+
+    Args:
+        vectors: initial word vectors by kind, [size, dim]. Each encoder of a mixture copies them.
+        outputs: number of words that the task's decoders predict, if it has any; None for all.
     """
     noise = {"dropout": options.dropout, "word_dropout": options.word_dropout}
     built: list[TokenEncoder] = []
@@ -82,19 +87,19 @@ def build_encoder(
 
 
 def check_encoder(options: EmbeddingOptions) -> None:
-    """Check the options by building the encoder for an empty vocabulary."""
-    with torch.device("meta"):  # allocates nothing
+    """Check the options by building the encoder for an almost empty vocabulary."""
+    with torch.device("meta"):  # which allocates no memory
         build_encoder(options, {kind: torch.zeros(3, options.dim) for kind in kinds(options.model)})
 
 
 def embedding_matrices(encoder: nn.Module) -> dict[str, EmbeddingMatrix]:
-    """Embedding matrices in an encoder, by module name."""
+    """Return the embedding matrices of an encoder by module name."""
     modules = encoder.named_modules()
     return {name: module for name, module in modules if isinstance(module, EmbeddingMatrix)}
 
 
 def random_vectors(size: int, dim: int, seed: int) -> Tensor:
-    """Random initial vectors, [size, dim]; zeros for the unknown word (row 0)."""
+    """Return random initial vectors, [size, dim]. Row 0, of unknown words, is zero."""
     generator = torch.Generator().manual_seed(seed)
     vectors = torch.randn(size, dim, generator=generator) * INITIAL_SCALE
     vectors[0] = 0

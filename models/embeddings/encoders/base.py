@@ -1,22 +1,25 @@
-"""Base classes: encoders, encoders with one vocabulary, and mixtures."""
+"""Base classes of encoders, averages of word or trigram vectors, and mixtures of encoders."""
 
 from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding_bag
 
-from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch
+from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch, means
 from paraloom.models.embeddings.ragged_columns import Sentences
 
 
 class Encoder(nn.Module):
-    """Maps sentences to vectors, [n, dim]; an empty sentence to zeros. Subclass it to add an
-    encoder."""
+    """Base class of encoders, which map n sentences to vectors, [n, dim].
+
+    The vector of an empty sentence is zero.
+    """
 
     dim: int  # length of a sentence vector
-    outputs: int | None = None  # number of words that decoders, if any, predict
-    reads_order: bool = True  # whether word order matters
+    outputs: int | None = None  # number of words that the task's decoders predict, if it has any
+    reads_order: bool = True  # whether vectors depend on the order of words
 
     def forward(self, sentences: Sentences) -> Tensor:
         """Encode n sentences, [n, dim]."""
@@ -24,10 +27,9 @@ class Encoder(nn.Module):
 
 
 class TokenEncoder(Encoder):
-    """An encoder of words or trigrams, whose vectors an `Input` looks up; subclasses define
-    `encode`.
+    """Base class of encoders that read one vocabulary. Subclasses define `encode`.
 
-    `dim` is the length of a sentence vector; None: the length of a word vector.
+    By default, a sentence vector is as long as a word vector.
     """
 
     def __init__(self, input: Input, dim: int | None = None) -> None:
@@ -35,23 +37,38 @@ class TokenEncoder(Encoder):
         self.input, self.dim = input, input.dim if dim is None else dim
 
     def forward(self, sentences: Sentences) -> Tensor:
-        """Look up and encode n sentences, [n, dim]."""
+        """Look up the tokens of n sentences and encode the sentences, [n, dim]."""
         return self.encode(self.input(sentences[self.input.kind]))
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """Encode n sentences after the lookup, [n, dim]."""
+        """Encode n sentences, given their tokens' vectors, [n, dim]."""
         raise NotImplementedError
 
 
+class Average(TokenEncoder):
+    """Encodes a sentence as the mean of its word or trigram vectors."""
+
+    reads_order = False
+
+    def encode(self, batch: RaggedBatch) -> Tensor:
+        """Encode n sentences. Without gradients, the vectors equal StaticEmbedding's to the bit."""
+        if torch.is_grad_enabled():
+            return means(batch)
+        vectors, rows, offsets = batch
+        flat, starts = (torch.from_numpy(array).to(vectors.device) for array in (rows, offsets))
+        return embedding_bag(
+            flat, vectors.float(), starts.int(), mode="mean", include_last_offset=True
+        )
+
+
 class Mixed(Encoder):
-    """A mixture of encoders, each with its own word vectors; sentence vectors are added or
-    concatenated (ParaNMT 6.6)."""
+    """A mixture of encoders (ParaNMT 6.6). Their sentence vectors are added or concatenated."""
 
     def __init__(self, encoders: Sequence[Encoder], mix: Literal["concat", "add"]) -> None:
         super().__init__()
         sizes = [encoder.dim for encoder in encoders]
         if mix == "add" and len(set(sizes)) > 1:
-            raise ValueError(f"mix: vectors of lengths {sizes} cannot be added, only joined")
+            raise ValueError(f"mix: vectors of lengths {sizes} cannot be added; set mix to concat")
         self.parts, self.mix = nn.ModuleList(encoders), mix  # `parts` is in saved weights' names
         self.dim = sizes[0] if mix == "add" else sum(sizes)
         self.reads_order = any(encoder.reads_order for encoder in encoders)

@@ -1,44 +1,47 @@
-"""A trained embedding matrix: sparse steps that equal a dense optimiser's."""
+"""An embedding matrix whose sparse training steps equal the steps of a dense optimiser."""
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # as in Kingma & Ba 2015, and torch's defaults
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # as in Kingma & Ba (2015), and torch's defaults
 _MEMORY = 400  # steps after which a first moment has faded: 0.9^400 = 5e-19
 _GAPS = np.arange(_MEMORY, 0, -1)
 _FADES = np.append(BETA1 ** np.arange(_MEMORY + 1), 0.0)
-# cⱼ and cⱼ εⱼⁱ for all gaps j, without the factors that depend only on the step:
+# cⱼ εⱼⁱ for each gap j and i = 0 … 3, without the factors that depend only on the step:
 _SUMS = BETA1 ** _GAPS[:, None] * BETA2 ** (-_GAPS[:, None] / 2 * np.arange(1, 5))
-_TINY = 1e-30  # far below (1e-6 ε)²; square roots of zeros and denormals are slow
+_TINY = 1e-30  # much less than (1e-6 ε)²; square roots of zeros and denormals are slow
 
 
 class _Read(NamedTuple):
-    """Rows read for a step, their vectors, and Adam's moments."""
+    """The rows that were read for a step."""
 
     rows: NDArray[np.int64]
-    positions: Tensor  # the same rows, on the device
+    positions: Tensor  # the same rows on the device
     vectors: Tensor
-    moments: tuple[Tensor, ...]  # first and second
+    moments: tuple[Tensor, ...]  # Adam's first and second moments
 
 
 class EmbeddingMatrix(nn.Module):
-    """Vectors of a vocabulary, [size, dim]; a batch reads the rows of its distinct words.
+    """The vectors of a vocabulary, [size, dim]. A batch reads the rows of its distinct words.
 
     Adam also changes a row without a gradient, because Adam's moments decay gradually. If m and v
     are a row's moments after step s, the sum of the next k updates without a gradient is
 
         Σⱼ lr · (m β₁ʲ / (1 - β₁ˢ⁺ʲ)) / (√(v β₂ʲ / (1 - β₂ˢ⁺ʲ)) + ε)  =  Σⱼ cⱼ · m / (√v + εⱼ)
 
-    where cⱼ and εⱼ do not depend on the row. So the sum is computed when the row is next read, as m
-    · (a / (√v + α) + b / (√v + β)), where a, b, α and β preserve the sum's first four moments in ε
-    (a Gauss quadrature; √v is far above all εⱼ unless the row's gradients are below 1e-6). Reading
-    does not change the stored values. The initial vectors, float32 [size, dim], are not copied.
+    where cⱼ and εⱼ do not depend on the row. The sum is computed when the row is next read, by a
+    Gauss quadrature with two nodes: m · (a / (√v + α) + b / (√v + β)). The numbers a, b, α and β
+    preserve the sum's first four moments in ε. The approximation is close because √v is much larger
+    than all εⱼ, unless the row's gradients are below 1e-6.
+
+    Reading does not change the stored values. The initial vectors, float32 [size, dim], are not
+    copied.
     """
 
     weight: Tensor
@@ -51,11 +54,10 @@ class EmbeddingMatrix(nn.Module):
         self._read: _Read | None = None
 
     def prepare(self, learning_rate: float, *, towards: float = 0.0, adam: bool = True) -> None:
-        """Begin training: allocate Adam's moments; without `adam`, use plain gradient steps.
+        """Begin training with Adam or with plain gradient steps.
 
-        `towards` is the strength λ of regularisation towards the present vectors W₀: it adds λ ‖W -
-        W₀‖² to the loss (W&G 2017, Eq. 2). Then every row has a gradient at every step, and steps
-        are dense.
+        `towards` is λ of the regularisation λ ‖W - W₀‖² towards the present vectors W₀ (W&G 2017,
+        Eq. 2). If λ is not zero, steps are dense, because every row has a gradient.
         """
         self.learning_rate, self.towards, self.trained = learning_rate, towards, True
         self.adam = adam
@@ -66,7 +68,7 @@ class EmbeddingMatrix(nn.Module):
         self.pending = np.zeros((1024, 4))  # for each step s: Σ cⱼ (εⱼ / ε)ⁱ since s
 
     def forward(self, rows: NDArray[np.int64]) -> Tensor:
-        """Look up present vectors of distinct `rows`; a leaf tensor if gradients are enabled."""
+        """Return the vectors of distinct `rows`, as a leaf tensor if gradients are enabled."""
         index = torch.from_numpy(rows).to(self.weight.device)
         vectors = self.weight.index_select(0, index)
         if not self.trained:
@@ -82,26 +84,26 @@ class EmbeddingMatrix(nn.Module):
         return vectors
 
     def current(self) -> Tensor:
-        """Copy all present vectors, [size, dim]."""
+        """Return a copy of all vectors with pending updates, [size, dim]."""
         with torch.no_grad():
             vectors: Tensor = self(np.arange(len(self.weight)))
         return vectors
 
     def finalize(self) -> None:
-        """End training: keep the present vectors, delete the moments."""
+        """End training: store all pending updates and delete the moments."""
         self.weight = self.current()
         del self.first, self.second, self.initial
         self.steps, self.trained = 0, False
 
     def state(self) -> dict[str, Tensor]:
-        """State for resuming."""
+        """Return the tensors of a checkpoint."""
         state = {name: getattr(self, name) for name in ("weight", "first", "second")}
         state["last"] = torch.from_numpy(self.last)
         state["pending"] = torch.from_numpy(self.pending[: self.steps + 1])
         return state if self.initial is None else {**state, "initial": self.initial}
 
     def restore(self, state: Mapping[str, Tensor], steps: int) -> None:
-        """Resume from `state` after a number of steps."""
+        """Resume from a checkpoint that was saved after a number of steps."""
         for name, tensor in self.state().items():
             if name != "pending":
                 tensor.copy_(state[name])
@@ -111,7 +113,7 @@ class EmbeddingMatrix(nn.Module):
 
     @property
     def read(self) -> Tensor | None:
-        """Vectors of the last read, with their gradient."""
+        """Vectors that were read since the last step, with their gradient."""
         return None if self._read is None else self._read.vectors
 
     @torch.no_grad()
@@ -146,7 +148,7 @@ class EmbeddingMatrix(nn.Module):
     def _catch_up(
         self, vectors: Tensor, first: Tensor, second: Tensor, last: NDArray[np.int64]
     ) -> None:
-        """Apply pending updates to copies of rows that last had a gradient in the steps `last`."""
+        """Apply pending updates to copies of rows whose last gradients were in the steps `last`."""
         gap = self.steps - last
         fades = np.stack([_FADES[np.minimum(gap, _MEMORY + 1)], BETA2**gap])
         scales = np.concatenate([_quadrature(self.pending[last]).reshape(4, -1), fades])
@@ -160,7 +162,7 @@ class EmbeddingMatrix(nn.Module):
         second.mul_(fade_second)
 
     def _extend(self) -> None:
-        """Add the present step to the sums of earlier steps whose moments have not faded."""
+        """Add the present step to the sums in `pending` of all steps that still have an effect."""
         t = self.steps
         if t >= len(self.pending):
             self.pending = np.concatenate([self.pending, np.zeros_like(self.pending)])
@@ -171,7 +173,7 @@ class EmbeddingMatrix(nn.Module):
 
 
 def _quadrature(moments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Find two weights and nodes with the same moments 0 … 3: [rows, 4] to [2, 2, rows]."""
+    """Return two weights and nodes with the moments 0 … 3, [rows, 4], as [2, 2, rows]."""
     total = np.maximum(moments[:, 0], 1e-300)
     mean, second, third = (moments[:, i] / total for i in (1, 2, 3))
     variance = np.maximum(second - mean**2, 1e-12)
@@ -186,18 +188,7 @@ def _quadrature(moments: NDArray[np.float64]) -> NDArray[np.float64]:
 def _adam(
     weight: Tensor, gradient: Tensor, first: Tensor, second: Tensor, step: int, rate: float
 ) -> None:
-    torch._fused_adam_(
-        [weight],
-        [gradient],
-        [first],
-        [second],
-        [],
-        [torch.tensor(float(step), device=weight.device)],
-        lr=rate,
-        beta1=BETA1,
-        beta2=BETA2,
-        weight_decay=0.0,
-        eps=EPSILON,
-        amsgrad=False,
-        maximize=False,
-    )
+    steps = torch.tensor(float(step), device=weight.device)
+    lists: Any = [weight], [gradient], [first], [second], [], [steps]
+    rates: Any = {"lr": rate, "beta1": BETA1, "beta2": BETA2, "weight_decay": 0.0, "eps": EPSILON}
+    torch._fused_adam_(*lists, **rates, amsgrad=False, maximize=False)

@@ -1,4 +1,4 @@
-"""LSTM states on a prefix trie, with an explicit gradient."""
+"""An LSTM on the prefix trie of a batch, with an explicit gradient."""
 
 from typing import Any
 
@@ -20,13 +20,14 @@ _tanh_backward = torch.ops.aten.tanh_backward.grad_input
 
 
 class LSTM(nn.Module):
-    """An LSTM over sentences in one direction: torch's cell, or a cell with peepholes.
+    """An LSTM in one direction, with torch's cell or with peepholes.
 
-    With peepholes (Gers et al. 2003; used by W&G 2017) each component of a gate also depends on the
-    same component of the cell: the input and forget gates on cₜ₋₁, the output gate on cₜ.
+    With peepholes (Gers et al., 2003; used by W&G 2017), each component of a gate also depends on
+    the same component of the cell. The input and forget gates depend on cₜ₋₁, and the output gate
+    depends on cₜ.
 
-    On a GPU, cuDNN computes torch's cell; everything else is computed here, on tries that share the
-    states of common prefixes. An `nn.LSTM` always has the weights.
+    The weights are in an `nn.LSTM`. On a GPU, cuDNN computes torch's cell. Otherwise the states are
+    computed here, once for each distinct prefix.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class LSTM(nn.Module):
         self.dim = hidden
 
     def forward(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
-        """States at the nodes of the batch's trie, [nodes, hidden], and the trie."""
+        """Return the states at the nodes of the batch's trie, [nodes, hidden], and the trie."""
         vectors, rows, offsets = batch
         packed = vectors.is_cuda and self.peepholes is None
         trie = build_trie(rows, offsets, backward=self.reversed, share=not packed)
@@ -48,17 +49,18 @@ class LSTM(nn.Module):
             inputs = vectors_at(vectors, trie.rows)
             sizes = torch.from_numpy(np.diff(trie.starts))
             return cell(PackedSequence(inputs, sizes))[0].data, trie
-        # Multiply every distinct word by the input weights once.
+        # Multiply the input weights by each distinct word only once.
         from_input, recurrent, input_bias, recurrent_bias = cell.all_weights[0]
         gates = torch.addmm(input_bias + recurrent_bias, vectors, from_input.T)
         return _States.apply(gates, recurrent, self.peepholes, trie), trie
 
 
 class _States(torch.autograd.Function):
-    """Maps gates before recurrence, [v, 4 hidden] (torch's i, f, g, o), to states, [nodes, hidden].
+    """Computes the states of all nodes, [nodes, hidden], one level at a time.
 
-    All nodes of a level are computed at once. Only nodes with children ("inner" nodes) are
-    multiplied by the recurrent weights; the gradients of children are summed before that product.
+    The argument `gates`, [v, 4 hidden], has the input's part of each word's gates, in torch's order
+    i, f, g, o. Only the states of nodes with children (inner nodes) are multiplied by the recurrent
+    weights. In the gradient, the children's parts are summed before this product.
     """
 
     @staticmethod
@@ -147,12 +149,12 @@ class _States(torch.autograd.Function):
 
 
 class _Levels:
-    """A trie as tensors: the nodes that each level reads from the previous one."""
+    """A trie as tensors, with the nodes that each level reads from the previous level."""
 
     def __init__(self, trie: PrefixTrie, device: torch.device) -> None:
         starts = trie.starts
         inner = np.unique(trie.parents[starts[1] :]) if len(starts) > 2 else np.zeros(0, np.int64)
-        self.bounds = np.searchsorted(inner, starts)  # where each level's inner nodes begin
+        self.bounds = np.searchsorted(inner, starts)  # index of each level's first inner node
         among = np.searchsorted(inner, trie.parents)
         level = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         among -= self.bounds[np.maximum(level - 1, 0)]
@@ -165,12 +167,16 @@ class _Levels:
         return len(self.starts) - 1
 
     def __getitem__(self, level: int) -> tuple[slice, Tensor, Tensor, Tensor | None]:
-        """The level's nodes, their parents, the previous level's inner nodes, and each parent's
-        index among these; no indices if every inner node has one child, in the same order."""
+        """Return the arrays that compute one level.
+
+        They are the level's nodes, the parents of these nodes, the previous level's inner nodes,
+        and the index of each parent among the inner nodes. The indices are None if every inner node
+        has exactly one child, because parents and inner nodes are then equal.
+        """
         here = slice(int(self.starts[level]), int(self.starts[level + 1]))
         parents, inner = self.parents[here], self.inner[self.inner_of(level)]
         return here, parents, inner, None if len(parents) == len(inner) else self.among[here]
 
     def inner_of(self, level: int) -> slice:
-        """Slice of `inner` with the inner nodes of the level before `level`."""
+        """Return the slice of `inner` with the inner nodes of the level before `level`."""
         return slice(int(self.bounds[max(level - 1, 0)]), int(self.bounds[level]))

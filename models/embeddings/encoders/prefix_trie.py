@@ -1,8 +1,7 @@
-"""The prefix trie of a batch: a recurrent state is computed once per distinct prefix.
+"""The prefix trie of a batch of sentences.
 
-A recurrent state after t words depends only on these words, so sentences share the states of a
-common prefix. The nodes, level by level, are the unpadded form of a batch: each has one state, and
-a sentence is a path of nodes.
+A recurrent state after t words depends only on these words. So a recurrent network computes only
+one state per node of the trie, and sentences share the states of a common prefix.
 """
 
 from typing import NamedTuple
@@ -14,13 +13,13 @@ from paraloom.models.embeddings.ragged_columns import offsets_of, positions
 
 
 class PrefixTrie(NamedTuple):
-    """Prefixes of n sentences, numbered level by level: a prefix on level t has t + 1 words."""
+    """The prefixes of n sentences. A node on level t is a prefix of t + 1 words."""
 
     starts: NDArray[np.int64]  # [levels + 1]: level t has the nodes `starts[t]:starts[t + 1]`
-    rows: NDArray[np.int64]  # [nodes]: the last word's row in `RaggedBatch.vectors`
-    parents: NDArray[np.int64]  # [nodes]: the prefix one word shorter; 0 on level 0
-    paths: NDArray[np.int32]  # [tokens]: the node that reads each token, sentence after sentence
-    ends: NDArray[np.int64]  # [n]: the node of the whole sentence; -1 for an empty sentence
+    rows: NDArray[np.int64]  # [nodes]: row of the prefix's last word in `RaggedBatch.vectors`
+    parents: NDArray[np.int64]  # [nodes]: node of the prefix without its last word; 0 on level 0
+    paths: NDArray[np.int32]  # [tokens]: node of the prefix that ends with each token of the batch
+    ends: NDArray[np.int64]  # [n]: node of the whole sentence, or -1 for an empty sentence
 
 
 def build_trie(
@@ -30,10 +29,12 @@ def build_trie(
     backward: bool = False,
     share: bool = True,
 ) -> PrefixTrie:
-    """Build the trie of a `RaggedBatch`; if `backward`, sentences are read from their ends.
+    """Build the trie of a `RaggedBatch`.
 
-    Without `share`, each sentence has its own nodes, the longest sentence first on every level, as
-    in torch's `PackedSequence`.
+    Args:
+        backward: read sentences from their ends.
+        share: let sentences share nodes. Otherwise each sentence has its own nodes, and on every
+            level the longest sentence is first, as in torch's `PackedSequence`.
     """
     lengths = np.diff(offsets)
     n, longest = len(lengths), int(lengths.max(initial=0))
@@ -41,7 +42,7 @@ def build_trie(
     step = positions(offsets)
     if backward:
         step = np.repeat(lengths, lengths) - 1 - step
-    # Big-endian bytes are sorted as their numbers are; 0 is padding.
+    # Big-endian bytes have the same order as their numbers. 0 is padding.
     grid = np.zeros((n, max(longest, 1)), ">u4")
     grid[sentence, step] = rows + 1
     keys = grid.view(f"V{4 * grid.shape[1]}")[:, 0] if share else -lengths
@@ -49,10 +50,10 @@ def build_trie(
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
     grid = grid[order].astype(np.int64)
-    fresh = grid > 0  # from where on a sentence leaves the previous one's path
+    fresh = grid > 0  # whether a sentence has a node here that the previous sentence lacks
     if share:
         fresh[1:] &= np.logical_or.accumulate(grid[1:] != grid[:-1], axis=1)
-    # For the node at [level, rank]:
+    # The number of the node at [level, rank]:
     number = (np.cumsum(fresh.T.ravel()) - 1).reshape(grid.shape[::-1])
     level, ranked = np.nonzero(fresh.T)
     ends = np.full(n, -1, np.int64)

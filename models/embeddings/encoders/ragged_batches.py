@@ -1,4 +1,4 @@
-"""Batches without padding: token vectors; weighted sums and maxima by sentence."""
+"""Batches of token vectors without padding, and their sums and maxima by sentence."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, offsets_o
 
 
 class RaggedBatch(NamedTuple):
-    """The tokens of n sentences and their vectors."""
+    """The tokens of n sentences and v vectors for them."""
 
     vectors: Tensor  # [v, dim]
     rows: NDArray[np.int32]  # [tokens]: row of each token in `vectors`
@@ -21,11 +21,11 @@ class RaggedBatch(NamedTuple):
 
 
 class Input(nn.Module):
-    """Maps ids to vectors: one row per distinct word, or one per token if there is dropout.
+    """Looks up the vectors of ids: one vector per distinct word, or one per token with dropout.
 
-    In training, `dropout` zeroes a share of vector components, and `word_dropout` whole vectors of
-    a share of words; the others are scaled up to keep the expected vector. The attribute name
-    `table` is part of saved weights' names.
+    In training, `dropout` sets a share of the vectors' components to zero, and `word_dropout` sets
+    the whole vectors of a share of the tokens to zero. All other values are scaled up, so that the
+    expected vector is unchanged. The names of saved weights contain the attribute name `table`.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Input(nn.Module):
         return int(self.table.weight.shape[1])
 
     def forward(self, column: RaggedIds) -> RaggedBatch:
-        """Look up a batch."""
+        """Look up the vectors of a batch of sentences."""
         distinct, rows = distinct_ids(column.ids)
         vectors = self.table(distinct)
         if not self.training or not (self.dropout or self.word_dropout):
@@ -62,15 +62,15 @@ class Input(nn.Module):
 
 
 def vectors_at(vectors: Tensor, rows: NDArray[np.integer]) -> Tensor:
-    """Look up rows, [rows, dim], with a reproducible gradient.
+    """Return the vectors with the indices `rows`, [rows, dim], with a reproducible gradient.
 
-    With `vectors[rows]`, threads would sum the gradient in any order, and weights would vary.
+    The gradient of `vectors[rows]` is not reproducible, because threads sum it in any order.
     """
     return embedding(torch.from_numpy(rows).to(vectors.device), vectors)
 
 
 def distinct_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Distinct ids in ascending order, and the index of each of `ids` among them."""
+    """Return the distinct ids in ascending order, and the index of each id among them."""
     size = int(ids.max(initial=-1)) + 1
     seen = np.zeros(size, bool)
     seen[ids] = True
@@ -81,25 +81,28 @@ def distinct_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def means(batch: RaggedBatch) -> Tensor:
-    """Mean of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
+    """Return the mean of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
     lengths = np.diff(batch.offsets)
     return weighted_sums(batch, np.repeat(1 / np.maximum(lengths, 1), lengths))
 
 
 def maxima(batch: RaggedBatch) -> Tensor:
-    """Component-wise maximum of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
+    """Return the component-wise maximum of each sentence's vectors, [n, dim].
+
+    The maximum of an empty sentence is zero.
+    """
     device = batch.vectors.device
     words = vectors_at(batch.vectors, batch.rows)
     lengths = np.diff(batch.offsets)
     sentences = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths))
     index = sentences.to(device).unsqueeze(1).expand_as(words)
-    # segment_reduce does not share a negative gradient among equal maxima.
+    # torch.segment_reduce does not divide a negative gradient among equal maxima.
     zeros = words.new_zeros((len(lengths), words.shape[1]))
     return zeros.scatter_reduce(0, index, words, "amax", include_self=False)
 
 
 def weighted_sums(batch: RaggedBatch, weights: NDArray[np.float64]) -> Tensor:
-    """Σ weight · vector over the tokens of each sentence, [n, dim], with weights [tokens]."""
+    """Return Σ weight · vector over each sentence's tokens, [n, dim], with weights [tokens]."""
     sums: Tensor = _WeightedSums.apply(*batch, weights)
     return sums
 
@@ -107,15 +110,16 @@ def weighted_sums(batch: RaggedBatch, weights: NDArray[np.float64]) -> Tensor:
 def tokens_by_row(
     rows: NDArray[np.integer], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Order tokens by row; also return the offset of each of `size` rows."""
+    """Return the order that sorts tokens by row, and the offsets of `size` rows in this order."""
     order = np.argsort(rows.astype(np.uint16) if size < 65536 else rows, kind="stable")
     return order, offsets_of(np.bincount(rows, minlength=size))
 
 
 class _WeightedSums(torch.autograd.Function):
-    """The sums as a sparse matrix product, and its transpose for the gradient.
+    """Computes the sums as the product of a sparse matrix and the vectors.
 
-    Each is one call of `embedding_bag`, whose own gradient takes far longer on a CPU.
+    The gradient is a product with the transposed matrix. Each product is a call of `embedding_bag`;
+    torch's gradient of `embedding_bag` is much slower on a CPU.
     """
 
     @staticmethod

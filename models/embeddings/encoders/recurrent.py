@@ -1,4 +1,4 @@
-"""Sentence vectors from recurrent outputs: pooling, and combined directions."""
+"""Encoders that pool the states of recurrent networks."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -19,14 +19,14 @@ Build = Callable[[Input, EmbeddingOptions], TokenEncoder]
 
 
 class Recurrent(TokenEncoder):
-    """Pools the outputs of one or two directions to one vector per sentence.
+    """Encodes a sentence by pooling the outputs of recurrent networks.
 
     Args:
-        directions: one network, or a forward and a backward one. A network returns the outputs at
-            the nodes of a batch's trie, [nodes, dim], and the trie.
-        pooling: reduces a sentence's outputs to one.
-        combination: how two directions are combined (W&G 4.2): concatenated, averaged, or by a
-            layer tanh(W [forward; backward] + b) with one direction's length.
+        directions: a forward network, or a forward and a backward network. A network returns its
+            outputs at the nodes of a batch's trie, [nodes, dim], and the trie.
+        pooling: how the outputs of a sentence are reduced to one vector.
+        combination: how the outputs of two directions are combined (W&G 4.2). `tanh` is a layer
+            tanh(W [forward; backward] + b), whose output has the length of one direction's.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class Recurrent(TokenEncoder):
         self.layer = nn.Linear(2 * size, size) if both and combination == "tanh" else None
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """Encode n sentences after the lookup; zeros for an empty sentence."""
+        """Encode n sentences, [n, dim]."""
         outputs, tries = zip(*(network(batch) for network in self.directions), strict=True)
-        # Nodes to pool: one per word, or the last of every non-empty sentence.
+        # Nodes to pool: the nodes of all words, or the last node of every non-empty sentence.
         nodes, offsets = [trie.paths for trie in tries], batch.offsets
         if self.pooling == "last":
             nodes = [trie.ends[trie.ends >= 0] for trie in tries]
@@ -63,7 +63,7 @@ class Recurrent(TokenEncoder):
         return torch.cat(pooled, dim=1)
 
     def _combine(self, outputs: Sequence[Tensor], nodes: Sequence[NDArray[np.integer]]) -> Tensor:
-        """Combine both directions word by word, [words, size]."""
+        """Combine both directions' outputs for each word, [words, size]."""
         weights = [None, None] if self.layer is None else self.layer.weight.chunk(2, dim=1)
         forward, backward = (
             (output if weight is None else output @ weight.T)[
@@ -76,17 +76,16 @@ class Recurrent(TokenEncoder):
 
 
 def _pool(batch: RaggedBatch, pooling: Pooling) -> Tensor:
-    """Pool to one vector per sentence, [n, size]; zeros for an empty sentence."""
     if pooling == "max":
         return maxima(batch)
     if torch.is_grad_enabled():
         return means(batch)
-    # In double precision, a mean does not depend on the order of addition.
+    # Double precision makes the result independent of the order of addition.
     return means(batch._replace(vectors=batch.vectors.double())).float()
 
 
 def recurrent(pooling: Pooling, *, both: bool = False) -> Build:
-    """Make a builder of LSTMs in one direction or both."""
+    """Return a function that builds an LSTM encoder in one direction, or in both."""
 
     def build(input: Input, options: EmbeddingOptions) -> Recurrent:
         size, directions = options.hidden or input.dim, (False, True)[: 1 + both]

@@ -1,11 +1,10 @@
-"""Training tasks: `embeddings.task` names one; `EmbeddingOptions.tasks` has its module.
+"""Training tasks. The key `embeddings.task` names the task of a training.
 
-To add a task, write a module with the function that `train` below calls:
+To add a task, write a module with this function, and add the module to `EmbeddingOptions.tasks`:
 
     train(options, folder, *, run, seed, language) -> metrics
 
-It writes a model folder for `load_encoder` atomically. Only the task `paraphrases` reads the inputs
-`run`; `new_model` needs the sentences' `language`.
+The function trains an encoder and writes its folder atomically.
 """
 
 from collections.abc import Sequence
@@ -18,10 +17,10 @@ from paraloom.models.languages import ENGLISH
 
 
 class RunInputs(NamedTuple):
-    """A task's inputs from the run."""
+    """Inputs of a task from the run. Only the task `paraphrases` reads them."""
 
-    shards: Sequence[str] = ()  # the corpus; none with `embeddings.pairs`
-    vectors: str | None = None  # PARAGRAM in compact form, for `initial_vectors: auto`
+    shards: Sequence[str] = ()  # files of the corpus; empty if `embeddings.pairs` is set
+    vectors: str | None = None  # file with PARAGRAM vectors, for `initial_vectors: auto`
 
 
 def train(
@@ -34,10 +33,10 @@ def train(
     language: str = ENGLISH,
     threads: int | None = None,
 ) -> dict[str, Any]:
-    """Train an encoder on its task, write its folder, and return the task's metrics.
+    """Train an encoder on the task in `options`, write its folder, and return the task's metrics.
 
-    `shards` are the Parquet files of the corpus, `vectors` the run's own word vectors. The same
-    seed and data yield the same weights on a CPU. `threads` sets torch's threads.
+    `shards` and `vectors` are as in `RunInputs`. `threads` is the number of torch's threads. On a
+    CPU, the same seed and data give the same weights.
     """
     if threads is not None:
         import torch

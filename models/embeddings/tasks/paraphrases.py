@@ -1,4 +1,4 @@
-"""Training on paraphrase pairs with the margin loss, from the corpus or files; probes in memory."""
+"""Training on paraphrase pairs with the margin loss."""
 
 import hashlib
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import AUTO, EmbeddingOptions
 from paraloom.models.embeddings.tasks import RunInputs
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
-from paraloom.models.embeddings.training.data import PairColumns, PairSource, learnable
+from paraloom.models.embeddings.training.data import PairSource, learnable
 from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.embeddings.training.pair_files import columns_of, copy_pairs
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
@@ -36,20 +36,25 @@ def train(
     language: str,
     trainer: type[PairTrainer] = PairTrainer,
 ) -> dict[str, Any]:
-    """Train on the pairs in the corpus's Parquet files, or on `options.pairs`.
+    """Train on the pairs of the corpus, or on `options.pairs`, and write the encoder to `folder`.
 
-    Pairs with equal sides (after tokenisation) or an empty side are skipped and counted.
-    Checkpoints and metrics are saved in `<folder>.training`: after an interruption, a call with the
-    same arguments resumes, and ends with the same weights (on a CPU). Returns the trainer's metrics
-    and the vocabularies' sizes, `vocabulary`.
+    Pairs are skipped and counted if a side is empty, or if both sides are equal after tokenisation.
+
+    Checkpoints and metrics are saved in `<folder>.training`. After an interruption, a call with the
+    same arguments resumes the training. On a CPU, the final weights are the same.
+
+    Returns:
+        The trainer's metrics, and the sizes of the vocabularies (`vocabulary`).
     """
     initial = _initial(options, run.vectors)
-    source = None if options.pairs else _open(run.shards, options, seed)
     key = _fingerprint(run, options, seed, language, own_vectors=initial is not None)
     work = TrainingFolder(folder.with_name(f"{folder.name}.training"), key)
-    if source is None:
-        copies = copy_pairs(options.pairs or [], work.folder / "pairs")
-        source = _open(copies, options, seed)
+    if options.pairs:
+        copies = copy_pairs(options.pairs, work.folder / "pairs")
+        source = PairSource(copies, columns_of(options.pairs), seed=seed)
+        source.name = ", ".join(path for pairs in options.pairs for path in pairs.paths)
+    else:
+        source = PairSource(run.shards, ("reference", "translation"), seed=seed)
     files = options.development_files
     sets = read_ranking(files, "embeddings.development") if files else []
     model = new_model(
@@ -80,7 +85,7 @@ def train(
 
 
 def _initial(options: EmbeddingOptions, path: str | None) -> WordVectors | None:
-    """The run's own vectors at `path`, if the options allow them and they fit."""
+    """Read the run's own vectors if the options allow them and their dimension is right."""
     if options.initial_vectors != AUTO or path is None:
         return None
     vectors = load_vectors(Path(path))
@@ -93,23 +98,13 @@ def _initial(options: EmbeddingOptions, path: str | None) -> WordVectors | None:
     return None
 
 
-def _open(paths: Sequence[str | Path], options: EmbeddingOptions, seed: int) -> PairSource:
-    columns = (
-        columns_of(options.pairs) if options.pairs else PairColumns("reference", "translation")
-    )
-    source = PairSource(paths, columns, seed=seed)
-    if options.pairs:
-        source.name = ", ".join(path for pairs in options.pairs for path in pairs.paths)
-    return source
-
-
 def _fingerprint(
     run: RunInputs, options: EmbeddingOptions, seed: int, language: str, *, own_vectors: bool
 ) -> dict[str, Any]:
-    """All that the weights depend on; a shard counts with its size and footer (row groups)."""
+    """Return everything that the weights depend on. Shards are represented by a digest."""
     sizes = hashlib.sha256()
     for shard in run.shards:
-        with Path(shard).open("rb") as stream:
+        with Path(shard).open("rb") as stream:  # hash its name, its size, and its footer
             stream.seek(0, 2)
             sizes.update(f"{shard} {stream.tell()}".encode())
             stream.seek(max(0, stream.tell() - (1 << 16)))
@@ -129,8 +124,7 @@ def run_probe(
     seed: int,
     language: str = ENGLISH,
 ) -> float:
-    """Train a small encoder on n pairs, in memory; return the mean Pearson × 100 over labelled
-    sets."""
+    """Train a small encoder on n pairs in memory, and return its `mean_agreement`."""
     initial = _vectors(options.vector_file) if options.vector_file else None
     options = options.replace(device="cpu")
     model = new_model(options, [left, right], seed, language=language, initial=initial)
@@ -140,12 +134,12 @@ def run_probe(
 
 
 def mean_agreement(model: SentenceEncoder, sets: Sequence[LabelledPairs]) -> float:
-    """Mean Pearson × 100 over labelled data sets; 0 for a set with equal predictions."""
+    """Return the mean Pearson × 100 over data sets, where an undefined correlation counts as 0."""
     found = [agreement(model.embed, data, model.compare).pearson for data in sets]
     return float(np.mean(np.nan_to_num(found)))
 
 
 @lru_cache(maxsize=1)
 def _vectors(path: str) -> WordVectors:
-    """Read word vectors once per process, since a process runs many probes."""
+    """Read word vectors once per process, because a process runs many probes."""
     return load_vectors(Path(path))

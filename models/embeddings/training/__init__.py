@@ -1,1 +1,1 @@
-"""Training: data, negatives, losses, loops, checkpoints."""
+"""Training of encoders: data, negatives, losses, training loops and checkpoints."""

@@ -1,4 +1,4 @@
-"""State of a training on disk, for resuming after an interruption."""
+"""Checkpoints and metrics of a training, from which it resumes after an interruption."""
 
 import json
 import shutil
@@ -17,14 +17,14 @@ from paraloom.models.tracking import Board
 
 
 class TrainingFolder:
-    """Working folder of a training, beside the folder of the finished model.
+    """The working folder of a training, beside the folder of the finished model.
 
         key.json          options, seed and digests of the inputs
         <kind>.txt        the vocabularies
         metrics.jsonl     metrics of the training so far
         step-<number>/    the last checkpoint: state.json, tensors.safetensors
 
-    A folder with another key (other options, other shards) is emptied.
+    If the folder has another key, because options or inputs have changed, its files are deleted.
     """
 
     def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
@@ -46,7 +46,7 @@ class TrainingFolder:
         shutil.rmtree(self.folder)
 
     def last(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-        """Read state and tensors of the last checkpoint; None if there is none."""
+        """Read the state and the tensors of the last checkpoint; None if there is no checkpoint."""
         steps = {int(path.name[5:]): path for path in self.folder.glob("step-*")}
         if not steps:
             return None
@@ -66,18 +66,20 @@ class TrainingFolder:
                 shutil.rmtree(other)
 
     def log(self, line: Mapping[str, Any]) -> None:
-        """Append a line to the metrics."""
+        """Append a line to metrics.jsonl, and write it for TensorBoard."""
         with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
         if self.board:
             self.board.log(line)
 
     def continue_log(self, count: int, model: Path) -> None:
-        """Keep the first `count` metrics lines; the resumed training writes the rest again. Write
-        TensorBoard's files, with these lines, beside the model."""
+        """Delete the metrics after the first `count` lines, since a resumed training repeats them.
+
+        TensorBoard's files beside the folder `model` are written anew from the remaining lines.
+        """
         path, found = self.folder / "metrics.jsonl", list[bytes]()
         for line in path.read_bytes().splitlines() if path.exists() else ():
-            with suppress(ValueError):  # a crash damaged the line
+            with suppress(ValueError):  # a crash may damage the last line
                 parse_json(line, dict[str, float])
                 found.append(line)
         if path.exists():

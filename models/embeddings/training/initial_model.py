@@ -1,4 +1,4 @@
-"""The model at the start of training: vocabularies, initial vectors, new encoder."""
+"""The untrained encoder at the start of a training."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,10 +26,11 @@ def new_model(
     initial: WordVectors | None = None,
     folder: Path | None = None,
 ) -> SentenceEncoder:
-    """Make an untrained encoder for the words in `texts` and in the initial vectors.
+    """Build an untrained encoder with the words of `texts` and of the initial vectors.
 
-    `initial` are initial vectors that were read already, or with `auto` the run's own. The
-    vocabularies are loaded from `folder` if it has them, otherwise saved there.
+    Args:
+        initial: initial word vectors. By default, they are read from the file in the options.
+        folder: where the vocabularies are saved. If it has them already, they are loaded.
     """
     if initial is None and options.vector_file:
         initial = load_vectors(Path(options.vector_file))
@@ -53,7 +54,7 @@ def new_model(
 
 
 def device_of(options: EmbeddingOptions) -> torch.device:
-    """Device to train on."""
+    """Return the device to train on."""
     available = torch.cuda.is_available()
     if options.device == "cuda" and not available:
         raise UserError("embeddings.device is cuda, but torch finds no GPU: set it to auto or cpu")
@@ -66,7 +67,7 @@ def _vocabularies(
     initial: WordVectors | None,
     language: str,
 ) -> dict[Kind, Vocabulary]:
-    """Build vocabularies of the texts, followed by words of the initial vectors."""
+    """Build vocabularies of the texts, and append the words of the initial vectors."""
     built = build_vocabularies(
         texts,
         kinds(options.model),
@@ -86,7 +87,7 @@ def _vocabularies(
 def _initial_vectors(
     vocabulary: Vocabulary, options: EmbeddingOptions, initial: WordVectors | None, seed: int
 ) -> Tensor:
-    """Initial vectors, [size, dim]: from `initial`, or random for words that it lacks."""
+    """Return initial vectors, [size, dim]. Words that `initial` lacks get random vectors."""
     vectors = random_vectors(len(vocabulary), options.dim, seed)
     if initial is not None:
         if initial.dim != options.dim:
@@ -94,7 +95,7 @@ def _initial_vectors(
                 f"{options.initial_vectors}: vectors of {initial.dim} dimensions, "
                 f"but embeddings.dim is {options.dim}"
             )
-        # Scale random vectors to the standard deviation of the given ones.
+        # Scale random vectors to the standard deviation of `initial`.
         vectors *= float(initial.matrix.std()) / INITIAL_SCALE
         rows = torch.from_numpy(initial.rows([UNKNOWN, *vocabulary.words[1:]]))
         vectors[rows >= 0] = torch.from_numpy(initial.matrix[rows[rows >= 0].numpy()])

@@ -1,22 +1,25 @@
-"""Margin loss over cosines (W&G 2017, Eq. 2), with an explicit gradient."""
+"""The margin loss over cosines (W&G 2017, Eq. 2), with an explicit gradient."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
-EPSILON = 1e-8  # shorter vectors have no direction: their cosines are 0
+EPSILON = 1e-8  # the cosine of a shorter vector is defined as 0
 
 
 def unit(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Scale rows to length 1, [n, dim]; return also the divisors, [n, 1]; zero rows remain zero."""
+    """Scale rows to length 1, and return them, [n, dim], and the divisors, [n, 1].
+
+    Zero rows remain zero, and their divisors are infinite.
+    """
     lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
     lengths = torch.where(lengths > EPSILON, lengths, torch.inf)
     return vectors / lengths, lengths
 
 
 def margin_loss(quadruplets: Tensor, margin: float) -> Tensor:
-    """Mean of this sum over n pairs (l, r) with negatives l⁻ and r⁻, a scalar:
+    """Return the mean of this sum over n pairs (l, r) with negatives l⁻ and r⁻, a scalar:
 
         max(0, δ - cos(l, r) + cos(l, l⁻)) + max(0, δ - cos(l, r) + cos(r, r⁻))
 
@@ -53,6 +56,6 @@ class _MarginLoss(torch.autograd.Function):
                 right * to_right,
             ]
         )
-        # Only the component orthogonal to a vector changes its direction.
+        # A gradient changes a vector's direction only by its component orthogonal to the vector.
         own = torch.linalg.vecdot(along, directions).unsqueeze(1)
         return along.addcmul_(directions, own, value=-1).div_(lengths), None

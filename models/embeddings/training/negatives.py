@@ -1,4 +1,4 @@
-"""Hardest negatives in a mega-batch, by blocked matrix products (ParaNMT 4.2)."""
+"""Selection of the hardest negatives in a mega-batch (ParaNMT 4.2), by blocked matrix products."""
 
 from typing import Literal
 
@@ -11,10 +11,11 @@ from paraloom.models.embeddings.ragged_columns import ranges
 from paraloom.models.embeddings.training.loss import unit
 
 NegativesFrom = Literal["other", "same", "both"]
-Excluded = tuple[NDArray[np.int64], NDArray[np.int64]]  # anchors, ascending, and pool rows
+Excluded = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Pairs of an anchor and a row of the pool that is not its negative, ordered by anchor."""
 
-_CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines per block, to fit a cache or a GPU
-_NEVER = -2.0  # below every cosine
+_CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines per block; they fit a cache or a GPU
+_NEVER = -2.0  # less than every cosine
 
 
 def hardest_negatives(
@@ -25,12 +26,19 @@ def hardest_negatives(
     pool: NegativesFrom,
     sources: NDArray[np.uint64] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """For each sentence in n pairs, find the nearest one that equals neither it nor its paraphrase.
+    """Find the nearest negative of each sentence in n pairs.
 
-    The embeddings of both sides are [n, dim]; their keys, [n], are equal for equal sentences. The
-    pool is the `other` side of the pairs, the `same` side, or `both`. Pairs with equal `sources`,
-    [n], are all paraphrases of each other. Returns the negatives of left and of right, as rows of
-    left and right stacked (0 … 2n-1), int64 [n] on the CPU; -1 if the whole pool is excluded.
+    A negative differs from the sentence and from its paraphrase.
+
+    Args:
+        left, right: vectors of the sentences on each side, [n, dim].
+        left_keys, right_keys: hashes of the sentences on each side, [n].
+        pool: whether negatives of a sentence are on the `same` side, the `other` side, or `both`.
+        sources: hashes, [n]. All sentences of pairs with equal hashes are paraphrases.
+
+    Returns:
+        The negatives of left and of right, int64 [n] on the CPU. A negative is a row of left and
+        right stacked (0 … 2n - 1), or -1 if the whole pool is excluded.
     """
     n = len(left)
     both, _ = unit(torch.cat([left, right]))
@@ -54,10 +62,12 @@ def hardest_negatives(
 def nearer_given(
     found: NDArray[np.int64], vectors: Tensor, there: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Replace negatives `found`, [2, n], by their pair's given negative where that is nearer.
+    """Replace negatives by the user's negative of the same pair where this is nearer.
 
-    `vectors`, [3n, dim], has the embeddings of left, right and given sentences; `there`, [n], says
-    which pairs have a given negative.
+    Args:
+        found: the selected negatives, [2, n].
+        vectors: the vectors of left sentences, right sentences and the user's negatives, [3n, dim].
+        there: whether each pair has a negative from the user, [n].
     """
     n = len(there)
     directions, _ = unit(vectors)
@@ -70,7 +80,7 @@ def nearer_given(
 
 
 def _nearest(anchors: Tensor, pool: Tensor, excluded: Excluded) -> Tensor:
-    """Row in the pool nearest to each anchor, int64 on the CPU; -1 if all are excluded."""
+    """Return the nearest row of the pool to each anchor, int64; -1 if all rows are excluded."""
     step, nearest = _step(pool), []
     for start in range(0, len(anchors), step):
         cosines = anchors[start : start + step] @ pool.T
@@ -84,9 +94,9 @@ def _nearest_of_each_other(
 ) -> tuple[Tensor, Tensor]:
     """Compute `_nearest` of left in right and of right in left from one matrix product.
 
-    Each block of cosines yields the nearest for its rows. For a column, only the maximum and its
-    block are stored; the maximum's row is found at the end by computing that part of the block
-    again, which is faster than finding a row in every block.
+    Each block of cosines gives the nearest neighbours of its rows. For a column, only the maximum
+    and its block are stored. At the end, the column is computed again in this block to find the
+    maximum's row. This is faster than to find the row in every block.
     """
     step, device = _step(right), right.device
     order = np.argsort(not_for_right[1], kind="stable")
@@ -116,7 +126,7 @@ def _nearest_of_each_other(
 
 
 def _step(pool: Tensor) -> int:
-    """Number of anchors to compare with the pool at once."""
+    """Return the number of anchors per block."""
     block = _CPU_BLOCK if pool.device.type == "cpu" else _GPU_BLOCK
     return max(1, block // max(len(pool), 1))
 
@@ -124,7 +134,7 @@ def _step(pool: Tensor) -> int:
 def _in_block(
     excluded: Excluded, start: int, step: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Rows and columns of excluded cells in the block of anchors from `start` on."""
+    """Return the rows and columns of excluded cells in the block that begins at `start`."""
     here = slice(*np.searchsorted(excluded[0], [start, start + step]))
     rows, columns = excluded[0][here] - start, excluded[1][here]
     return torch.from_numpy(rows).to(device), torch.from_numpy(columns).to(device)
@@ -135,7 +145,7 @@ def _shift(rows: Tensor, by: int) -> Tensor:
 
 
 def _argmax(cosines: Tensor) -> Tensor:
-    """Index of each row's maximum, -1 if all are excluded."""
+    """Return the index of each row's maximum, or -1 if all cells are excluded."""
     if cosines.device.type == "cpu":  # numpy is two to four times as fast as torch here
         index = torch.from_numpy(cosines.numpy().argmax(axis=1))
     else:
@@ -150,8 +160,7 @@ def _excluded(
     pool: NDArray[np.uint64],
     sources: NDArray[np.uint64] | None,
 ) -> Excluded:
-    """All (anchor, pool row) whose pool sentence equals the anchor or its paraphrase, or has the
-    anchor's source."""
+    """Find the pool's sentences that equal the anchor or its paraphrase, or share its source."""
     keys = np.stack([own, partner], axis=1).ravel()
     anchors, rows = _equal(keys, pool)
     anchors //= 2
@@ -164,7 +173,7 @@ def _excluded(
 
 
 def _equal(keys: NDArray[np.uint64], pool: NDArray[np.uint64]) -> Excluded:
-    """All (key index, pool row) with equal keys."""
+    """Return all pairs (index of a key, row of the pool) with equal keys."""
     order = np.argsort(pool, kind="stable")
     ordered = pool[order]
     first = np.searchsorted(ordered, keys, "left")

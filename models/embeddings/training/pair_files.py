@@ -1,7 +1,6 @@
-"""The user's files of pairs, copied once to Parquet for `PairSource`.
+"""Copies of the user's files of pairs, in Parquet, which `PairSource` reads.
 
-Every error is found before training. The copies have small row groups, so that large row groups in
-the user's files cost no memory in training.
+Copying finds every error before the training. The copies have small row groups to save memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,17 +18,17 @@ from paraloom.models.files import atomic_folder
 from paraloom.models.text.files import flat, is_parquet
 
 _ROWS = 20_000  # per row group
-_BY_NAME = ["reference", "translation"]  # default columns; a first row without either is data
+_BY_NAME = ["reference", "translation"]  # default columns
 
 
 def columns_of(sources: Sequence[PairsOptions]) -> PairColumns:
-    """Columns of the copies, with `negative` only if a source has negatives."""
+    """Return the columns of the copies; `negative` exists only if a source has negatives."""
     some = any(source.negative is not None for source in sources)
     return PairColumns("first", "second", "negative" if some else None, same_first=True)
 
 
 def copy_pairs(sources: Sequence[PairsOptions], folder: Path) -> list[Path]:
-    """Copy every source to a Parquet file in `folder`, unless it was copied before."""
+    """Copy each source to a Parquet file in `folder`, unless `folder` exists already."""
     copies = [folder / f"{number}.parquet" for number in range(len(sources))]
     if not folder.exists():
         schema = pa.schema([(name, pa.string()) for name in columns_of(sources).texts])
@@ -41,10 +40,12 @@ def copy_pairs(sources: Sequence[PairsOptions], folder: Path) -> list[Path]:
 
 
 def _copy(source: PairsOptions, copy: Path, schema: pa.Schema) -> None:
+    wanted = [c for c in (source.first, source.second, source.negative) if c is not None]
     rows = 0
     with pq.ParquetWriter(copy, schema, compression="zstd") as writer:
         for path in _files(source):
-            for columns in _read(source, path):
+            parquet = is_parquet(path) or path.suffix == ".parquet"
+            for columns in (_read_parquet if parquet else _read_text)(wanted, path):
                 size = len(columns[0])
                 columns += [pa.array([""] * size, pa.string())] * (len(schema) - len(columns))
                 writer.write_table(pa.table(columns, schema=schema))
@@ -54,19 +55,12 @@ def _copy(source: PairsOptions, copy: Path, schema: pa.Schema) -> None:
 
 
 def _files(source: PairsOptions) -> Iterator[Path]:
-    """Files of a source; in a folder, its Parquet files."""
+    """Yield the files of a source. A folder's files are its Parquet files."""
     for path in map(Path, source.paths):
         found = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         if not found:
             raise UserError(f"{path}: no Parquet files (*.parquet) in this folder")
         yield from found
-
-
-def _read(source: PairsOptions, path: Path) -> Iterator[list[pa.StringArray]]:
-    """Columns first, second and negative of a file, in blocks."""
-    columns = [c for c in (source.first, source.second, source.negative) if c is not None]
-    parquet = is_parquet(path) or path.suffix == ".parquet"
-    return _read_parquet(columns, path) if parquet else _read_text(columns, path)
 
 
 def _read_parquet(columns: list[str | int], path: Path) -> Iterator[list[pa.StringArray]]:
@@ -83,6 +77,7 @@ def _read_text(columns: list[str | int], path: Path) -> Iterator[list[pa.StringA
     lines = ((number, row) for number, row in rows_of(path) if row != [""])
     if (first := next(lines, None)) is None:
         return
+    # A first row without the default names is data. Read columns by number then.
     names = [column for column in columns if isinstance(column, str)]
     if names == _BY_NAME and first[0] and not {*names} & {*first[1]}:
         columns, names = [1, 2, *columns[2:]], []
@@ -102,7 +97,7 @@ def _read_text(columns: list[str | int], path: Path) -> Iterator[list[pa.StringA
 
 
 def _positions(columns: list[str | int], names: list[str]) -> list[int]:
-    """Convert names or numbers (from 1) of columns to positions (from 0)."""
+    """Convert column names, or column numbers from 1, to indices from 0."""
     numbers = [names.index(c) + 1 if isinstance(c, str) and c in names else c for c in columns]
     for number in numbers:
         if not isinstance(number, int) or number > len(names):

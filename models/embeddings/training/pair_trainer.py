@@ -1,4 +1,4 @@
-"""Training on pairs by margin loss with hard negatives (W&G 2017, Eq. 2; ParaNMT 4.2)."""
+"""Training on pairs with the margin loss (W&G 2017, Eq. 2) and mega-batches (ParaNMT 4.2)."""
 
 from collections.abc import Sequence
 
@@ -14,19 +14,19 @@ from paraloom.models.embeddings.training.scrambling import scrambled
 from paraloom.models.embeddings.training.trainer import Trainer
 from paraloom.models.embeddings.vocabulary import tag_count
 
-_ENCODED = 2048  # sentences per batch when negatives are selected
+_ENCODED = 2048  # sentences encoded at once for the selection of negatives
 
 
 class PairTrainer(Trainer[Pairs]):
-    """Trains on pairs in mega-batches, from which the negatives are selected."""
+    """Trains on pairs in mega-batches, from which negatives are selected."""
 
     @property
     def batch_rows(self) -> int:
-        """Pairs per mega-batch: M mini-batches."""
+        """Number of pairs in a mega-batch."""
         return self.options.mega_batch * self.options.batch_size
 
     def train_on(self, batch: Pairs) -> None:
-        """Select a mega-batch's negatives with the present weights; then step per mini-batch."""
+        """Select negatives with the present weights, then make a step for each mini-batch."""
         options, progress, n, sides = self.options, self.progress, len(batch), batch.sides
         if options.scramble:
             position = [self.seed, progress.epoch, progress.pool, progress.row]
@@ -41,7 +41,7 @@ class PairTrainer(Trainer[Pairs]):
                 self.step(take_all(sentences, quadruplets))
 
     def scramble(self, sides: Sequence[Sentences], random: np.random.Generator) -> list[Sentences]:
-        """Shuffle words as the options ask."""
+        """Shuffle the words of a share of the pairs, as the options require."""
         return scrambled(sides, self.options.scramble, self.options.tags, random)
 
     @torch.no_grad()
@@ -51,9 +51,13 @@ class PairTrainer(Trainer[Pairs]):
         keys: NDArray[np.uint64],
         sources: NDArray[np.uint64] | None = None,
     ) -> NDArray[np.int64]:
-        """Select each sentence's negative, [2, n], as a row in `sentences`: n left, then n right.
+        """Select the negative of each sentence, as an index into `sentences`, [2, n].
 
-        If n given hard negatives follow, each replaces the selected negative where it is nearer.
+        Args:
+            sentences: n left sentences, n right sentences, and optionally the user's n negatives,
+                which replace selected negatives that are less similar.
+            keys: hashes of left and right sentences, [2, n].
+            sources: hashes of the pairs' sources, [n].
         """
         n = keys.shape[1]
         self.encoder.eval()
@@ -71,6 +75,6 @@ class PairTrainer(Trainer[Pairs]):
         return found
 
     def step(self, quadruplets: Sentences) -> None:
-        """Step once on left sentences, right sentences, and the negatives of both, n of each."""
+        """Make a step on n left sentences, n right sentences, and the negatives of both."""
         self.seed_noise()
         self.optimizer_step(margin_loss(self.encode(quadruplets), self.options.margin))

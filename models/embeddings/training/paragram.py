@@ -1,4 +1,4 @@
-"""PARAGRAM word vectors from phrase pairs: Word Avg with the margin loss (Wieting et al. 2016)."""
+"""Training of PARAGRAM word vectors: averages and the margin loss (Wieting et al., 2016)."""
 
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,10 @@ def train_paragram(
     language: str = ENGLISH,
     threads: int | None = None,
 ) -> dict[str, Any]:
-    """Train word vectors on phrase pairs and write them in text form (`word v1 … vd`).
+    """Train word vectors on phrase pairs and write them to a text file (`word v1 … vd`).
 
-    `read_phrases` reads the file `phrases`; the file `vectors` is not compressed. Returns the
-    trainer's metrics and the number of words.
+    `phrases` is a file in a format of `read_phrases`. Return the trainer's metrics and the number
+    of words (`words`).
     """
     if threads is not None:
         torch.set_num_threads(threads)
@@ -43,6 +43,6 @@ def train_paragram(
     trainer.fit()
     (matrix,) = embedding_matrices(model.encoder).values()
     words = model.vocabularies["words"].words[1:]
-    # Row 0, for unknown words, is untrained; readers of the file use zeros instead.
+    # Leave out row 0, of unknown words. It was not trained; readers of the file use zeros.
     write_vectors(vectors, words, matrix.current().numpy()[1:])
     return {**trainer.metrics(), "words": len(words)}

@@ -1,4 +1,4 @@
-"""Scrambling of words (W&G 2017, 4.2)."""
+"""Scrambling: training on shuffled words (W&G 2017, 4.2)."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,9 @@ from paraloom.models.embeddings.vocabulary import Tags, tag_edges
 def scrambled(
     sides: Sequence[Sentences], share: float, tags: Tags, random: np.random.Generator
 ) -> list[Sentences]:
-    """Shuffle the words in a share of n pairs.
+    """Shuffle the words of all sentences in a share of n pairs.
 
-    All sides of a pair are shuffled, or none. Tags keep their positions. Trigrams are unchanged:
-    their mean does not depend on the order.
+    Tags keep their positions. Trigrams are not shuffled: their mean does not depend on the order.
     """
     count = len(next(iter(sides[0].values())).lengths)
     chosen = random.random(count) < share
@@ -30,7 +29,7 @@ def scrambled(
 def shuffled(
     column: RaggedIds, chosen: NDArray[np.bool_], tags: Tags, random: np.random.Generator
 ) -> RaggedIds:
-    """Shuffle the words of the chosen sentences."""
+    """Shuffle the words of the chosen sentences, without their tags."""
     first, last = tag_edges(tags)
     words = column.lengths - first - last
     row = np.repeat(np.arange(len(chosen)), column.lengths)

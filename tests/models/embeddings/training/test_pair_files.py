@@ -204,8 +204,8 @@ def test_forms_of_phrases(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a ||| b\nc ||| \n", "line 2 holds no pair"),
-        ("a\tb\nc\n", "line 2 holds no pair"),
+        ("a ||| b\nc ||| \n", "line 2 has no pair"),
+        ("a\tb\nc\n", "line 2 has no pair"),
         ("", "empty"),
     ],
 )

@@ -1,9 +1,9 @@
-"""Moses' rules, lower-cased, as a pipeline for the package `tokenizers`.
+"""Moses' tokeniser with lower-casing, expressed as a pipeline of the package `tokenizers`.
 
-A few replacements separate full stops from words, then one regular expression cuts the tokens. On
-English text the tokens equal `paraloom.models.text.tokens`'s; strings of random punctuation
-differ in about 5% of cases, because Moses' C++ code has a state. Other languages get their own
-abbreviations and apostrophe rules; `equal_share` measures how often the tokens are equal.
+Replacements separate full stops from words, and then a regular expression matches the tokens. Each
+language has Moses' abbreviations and apostrophe rules. On English text, the tokens equal those of
+`paraloom.models.text.tokens`. On strings of random punctuation, about 5% of the results differ.
+`equal_share` measures how often the tokens are equal.
 """
 
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ from paraloom.models.embeddings.vocabulary import UNKNOWN, Vocabulary
 from paraloom.models.languages import is_unspaced, short_code
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
-_COMPARED = 4000  # sentences
+_COMPARED = 4000  # maximum number of sentences that `equal_share` compares
 
-# Character classes, without brackets. For Moses, C0 controls and spacing marks are spaces, but two
-# Unicode line breaks are not.
+# Character classes without brackets. Moses treats C0 controls and spacing marks as spaces, but not
+# the line breaks in `_BREAK`.
 _GAP = r"\x{00}-\x{1f}\p{Mc}"
 _BREAK = r"[\x{85}\x{2029}]"
 _SPACE = rf"[\p{{Zs}}{_GAP}]"
@@ -34,12 +34,12 @@ _CASED = r"[\p{Ll}\p{Lu}]"
 _AFTER_HYPHEN = rf"\p{{L}}\p{{N}}\s{_GAP}\p{{Po}}"
 
 _APOSTROPHES = {"fr": "left", "it": "left", "fi": "alone", "sv": "alone"}
-"""Side to which an apostrophe belongs; right in all other languages."""
-_COLONS = ("fi", "sv")  # languages in which a colon between letters belongs to the word
+"""Neighbour to which an apostrophe is attached, or `alone`. In other languages, it is the right."""
+_COLONS = ("fi", "sv")  # languages in which a colon between letters is part of the word
 
 
 def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
-    """Build a tokeniser with the ids of a word vocabulary."""
+    """Build a tokeniser that returns the ids of a word vocabulary."""
     language = vocabulary.language
     entries = {word: number for number, word in enumerate(vocabulary.words)}
     tokenizer = Tokenizer(WordLevel(entries, unk_token=UNKNOWN))
@@ -60,7 +60,10 @@ def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
 def equal_share(
     tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[pa.StringArray]
 ) -> float:
-    """Share of the first sentences in `texts` with equal ids from tokeniser and vocabulary."""
+    """Return the share of sentences for which tokeniser and vocabulary return equal ids.
+
+    At most the first 4000 sentences of `texts` are compared.
+    """
     rows = (row for text in texts for row in text.drop_null().to_pylist())
     if not (sentences := list(islice(rows, _COMPARED))):
         return 1.0
@@ -72,31 +75,34 @@ def equal_share(
     return share
 
 
-# Arrow lower-cases characters one to one; this dotted capital would become two.
+# Arrow lower-cases İ to one character, but `Lowercase` to two.
 _LOWER = (normalizers.Replace("İ", "i"), normalizers.Lowercase())
 
 
 def _stop(code: str) -> str:
-    """Match a full stop that is not part of its word; cheap conditions precede look-behinds."""
+    """Return a pattern for full stops that are not part of a word.
+
+    Conditions that are cheap to check precede slow look-behinds.
+    """
     always, before_number = _abbreviations(code)
     apostrophe = {"left": r"|\p{L}'", "alone": "|'"}.get(_APOSTROPHES.get(code, ""), "")
     start = rf"(?:\A|[^{_WORD}.{_H}']|[{_H}]{{2}}'?|\A'|[^{_WORD}.{_H}']'{apostrophe})"
     conditions = [
         rf"\.(?![\p{{Nd}}\p{{Ll}}\p{{Lu}}])(?<=[{_WORD}{_H}']\.)",
-        # U.S.
+        # not the last full stop of U.S.
         rf"(?!(?<=\.{_CASED}\.)(?<={start}[{_ALPHA}.]{{0,40}}\.{_CASED}\.))",
-        # a letter before a lower-case word or a hyphen
+        # not after a single letter that a lower-case word or a hyphen follows
         rf"(?!(?={_SPACE}*\p{{Ll}}|\p{{Pd}})(?<={_CASED}\.)(?<={start}[{_ALPHA}]{{0,40}}{_CASED}\.))",
     ]
-    if always:  # Mr.
+    if always:  # not after Mr
         conditions.append(rf"(?<!{start}(?:{always})\.)")
-    if before_number:  # No. 5
+    if before_number:  # not after No, if a number follows
         conditions.append(rf"(?!(?={_SPACE}+\p{{Nd}})(?<={start}(?:{before_number})\.))")
     return "".join(conditions)
 
 
 def _abbreviations(code: str) -> tuple[str, str]:
-    """Two regex alternations of Moses' abbreviations: for any place, and only before numbers."""
+    """Return patterns of Moses' abbreviations: general ones, and ones used only before numbers."""
     folder = files("mosestokenizer") / "share" / "nonbreaking_prefixes"
     path = folder / f"nonbreaking_prefix.{code}"
     if not path.is_file():  # Moses' default
@@ -112,7 +118,7 @@ def _abbreviations(code: str) -> tuple[str, str]:
 
 
 def _tokens(code: str) -> str:
-    """Match the tokens of a text whose full stops stand apart."""
+    """Return a pattern for the tokens of a text in which full stops are separate."""
     inner = (
         rf"\.(?!\.)|[{_H}](?<![{_H}]{{2}})(?=[{_AFTER_HYPHEN}])(?![{_H}])"
         r"|,(?<=\p{N},)(?=\p{Nd})"
@@ -123,7 +129,7 @@ def _tokens(code: str) -> str:
     side = _APOSTROPHES.get(code, "right")
     dots = rf"\.{{2,}}(?<=[{_WORD}]\.+)"
     end = rf"(?:{dots}|'(?<=\p{{L}}'))?" if side == "left" else rf"(?:{dots})?"
-    run = (  # no number beside a letter without case
+    run = (  # without a number next to a letter that has no case
         rf"[{_WORD}](?:[\p{{Ll}}\p{{Lu}}\p{{Cf}}]++|(?<![{_UNCASED}\p{{Mn}}])\p{{N}}++"
         rf"|[{_MARK}]|(?<!\p{{N}})[{_UNCASED}])*+"
     )
@@ -136,7 +142,11 @@ def _tokens(code: str) -> str:
 
 
 def _unspaced_tokens() -> str:
-    """Match letters with their marks, runs of Latin letters and digits, and the rest."""
+    """Return a pattern for the tokens of languages without spaces between words.
+
+    A token is a character of an unspaced script with its marks, a run of Latin letters and digits,
+    a run of other letters, or any other visible character.
+    """
     latin, marks = r"\p{Latin}\p{Nd}", r"\p{M}"
     character = UNSPACED_SCRIPTS
     other = rf"(?:(?![{latin}{character}])[\p{{L}}\p{{M}}\p{{N}}])+"

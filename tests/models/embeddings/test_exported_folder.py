@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraloom.models.embeddings.datasets.similarity import read_sts
-from paraloom.models.embeddings.export.tokenizer_words import equal_share, words_tokenizer
+from paraloom.models.embeddings.tokenizer_words import equal_share, words_tokenizer
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from tests.models.embeddings.encoders.test_encoders import rows_of
 from tests.run_helpers import Capsys

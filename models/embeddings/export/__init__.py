@@ -1,1 +1,0 @@
-"""Encoder folders that sentence-transformers loads with its own modules, without Paraloom."""
