@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
+from paraloom.models.embeddings.encoders.embedding_matrix import on_device
 from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch, means
 from paraloom.models.embeddings.ragged_columns import Sentences
 
@@ -55,7 +56,7 @@ class Average(TokenEncoder):
         if torch.is_grad_enabled():
             return means(batch)
         vectors, rows, offsets = batch
-        flat, starts = (torch.from_numpy(array).to(vectors.device) for array in (rows, offsets))
+        flat, starts = (on_device(array, vectors.device) for array in (rows, offsets))
         return embedding_bag(
             flat, vectors.float(), starts.int(), mode="mean", include_last_offset=True
         )

@@ -18,6 +18,12 @@ _SUMS = BETA1 ** _GAPS[:, None] * BETA2 ** (-_GAPS[:, None] / 2 * np.arange(1, 5
 _TINY = 1e-30  # much less than (1e-6 ε)²; square roots of zeros and denormals are slow
 
 
+def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
+    """Copy an array to a device. A copy to a GPU is asynchronous, from pinned memory."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
+
+
 class _Read(NamedTuple):
     """The rows that were read for a step."""
 
@@ -69,7 +75,7 @@ class EmbeddingMatrix(nn.Module):
 
     def forward(self, rows: NDArray[np.int64]) -> Tensor:
         """Return the vectors of distinct `rows`, as a leaf tensor if gradients are enabled."""
-        index = torch.from_numpy(rows).to(self.weight.device)
+        index = on_device(rows, self.weight.device)
         vectors = self.weight.index_select(0, index)
         if not self.trained:
             return vectors
@@ -153,7 +159,7 @@ class EmbeddingMatrix(nn.Module):
         fades = np.stack([_FADES[np.minimum(gap, _MEMORY + 1)], BETA2**gap])
         scales = np.concatenate([_quadrature(self.pending[last]).reshape(4, -1), fades])
         weight, epsilon, other, beyond, fade, fade_second = (
-            torch.from_numpy(scales).to(vectors).unsqueeze(2)
+            on_device(scales, vectors.device).to(vectors.dtype).unsqueeze(2)
         )
         root = (second + _TINY).sqrt_()
         vectors.addcdiv_(first * weight, root + epsilon, value=-1)
@@ -188,7 +194,7 @@ def _quadrature(moments: NDArray[np.float64]) -> NDArray[np.float64]:
 def _adam(
     weight: Tensor, gradient: Tensor, first: Tensor, second: Tensor, step: int, rate: float
 ) -> None:
-    steps = torch.tensor(float(step), device=weight.device)
+    steps = torch.full((), float(step), device=weight.device)
     lists: Any = [weight], [gradient], [first], [second], [], [steps]
     rates: Any = {"lr": rate, "beta1": BETA1, "beta2": BETA2, "weight_decay": 0.0, "eps": EPSILON}
     torch._fused_adam_(*lists, **rates, amsgrad=False, maximize=False)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 from torch.nn.utils.rnn import PackedSequence
 
+from paraloom.models.embeddings.encoders.embedding_matrix import on_device
 from paraloom.models.embeddings.encoders.prefix_trie import PrefixTrie, build_trie
 from paraloom.models.embeddings.encoders.ragged_batches import (
     RaggedBatch,
@@ -141,8 +142,7 @@ class _States(torch.autograd.Function):
             to_states.index_add_(0, inner, to_product @ recurrent)
         to_recurrent = to_products.T @ states.index_select(0, levels.inner)
         order, starts = (
-            torch.from_numpy(array).to(gradient.device)
-            for array in tokens_by_row(ctx.trie.rows, ctx.size)
+            on_device(array, gradient.device) for array in tokens_by_row(ctx.trie.rows, ctx.size)
         )
         by_row = embedding_bag(order, to_gates, starts, mode="sum", include_last_offset=True)
         return by_row, to_recurrent, to_peepholes, None
@@ -160,7 +160,7 @@ class _Levels:
         among -= self.bounds[np.maximum(level - 1, 0)]
         self.starts = starts
         self.rows, self.parents, self.inner, self.among = (
-            torch.from_numpy(array).to(device) for array in (trie.rows, trie.parents, inner, among)
+            on_device(array, device) for array in (trie.rows, trie.parents, inner, among)
         )
 
     def __len__(self) -> int:

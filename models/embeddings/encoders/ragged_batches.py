@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import embedding, embedding_bag
 
-from paraloom.models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
+from paraloom.models.embeddings.encoders.embedding_matrix import EmbeddingMatrix, on_device
 from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, offsets_of
 
 
@@ -66,7 +66,7 @@ def vectors_at(vectors: Tensor, rows: NDArray[np.integer]) -> Tensor:
 
     The gradient of `vectors[rows]` is not reproducible, because threads sum it in any order.
     """
-    return embedding(torch.from_numpy(rows).to(vectors.device), vectors)
+    return embedding(on_device(rows, vectors.device), vectors)
 
 
 def distinct_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -94,8 +94,8 @@ def maxima(batch: RaggedBatch) -> Tensor:
     device = batch.vectors.device
     words = vectors_at(batch.vectors, batch.rows)
     lengths = np.diff(batch.offsets)
-    sentences = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths))
-    index = sentences.to(device).unsqueeze(1).expand_as(words)
+    sentences = on_device(np.repeat(np.arange(len(lengths)), lengths), device)
+    index = sentences.unsqueeze(1).expand_as(words)
     # torch.segment_reduce does not divide a negative gradient among equal maxima.
     zeros = words.new_zeros((len(lengths), words.shape[1]))
     return zeros.scatter_reduce(0, index, words, "amax", include_self=False)
@@ -137,7 +137,7 @@ class _WeightedSums(torch.autograd.Function):
 
 
 def _sparse_product(vectors: Tensor, *matrix: NDArray[Any]) -> Tensor:
-    rows, offsets, weights = (torch.from_numpy(array).to(vectors.device) for array in matrix)
+    rows, offsets, weights = (on_device(array, vectors.device) for array in matrix)
     return embedding_bag(
         rows,
         vectors,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from paraloom.models.embeddings.encoders.base import TokenEncoder
+from paraloom.models.embeddings.encoders.embedding_matrix import on_device
 from paraloom.models.embeddings.encoders.lstm import LSTM
 from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch, maxima, means
 from paraloom.models.embeddings.options import EmbeddingOptions
@@ -66,9 +67,7 @@ class Recurrent(TokenEncoder):
         """Combine both directions' outputs for each word, [words, size]."""
         weights = [None, None] if self.layer is None else self.layer.weight.chunk(2, dim=1)
         forward, backward = (
-            (output if weight is None else output @ weight.T)[
-                torch.from_numpy(of).to(output.device)
-            ]
+            (output if weight is None else output @ weight.T)[on_device(of, output.device)]
             for output, of, weight in zip(outputs, nodes, weights, strict=True)
         )
         total = forward + backward

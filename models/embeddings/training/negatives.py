@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from paraloom.models.embeddings.encoders.embedding_matrix import on_device
 from paraloom.models.embeddings.ragged_columns import ranges
 from paraloom.models.embeddings.training.loss import unit
 
@@ -72,7 +73,7 @@ def nearer_given(
     n = len(there)
     directions, _ = unit(vectors)
     anchors, given = directions[: 2 * n].reshape(2, n, -1), directions[2 * n :]
-    rows = torch.from_numpy(found).to(vectors.device)
+    rows = on_device(found, vectors.device)
     cosines = torch.linalg.vecdot(anchors, directions[rows.clamp_min(0)])
     cosines[rows < 0] = _NEVER
     nearer = (torch.linalg.vecdot(anchors, given) > cosines).cpu().numpy() & there
@@ -137,7 +138,7 @@ def _in_block(
     """Return the rows and columns of excluded cells in the block that begins at `start`."""
     here = slice(*np.searchsorted(excluded[0], [start, start + step]))
     rows, columns = excluded[0][here] - start, excluded[1][here]
-    return torch.from_numpy(rows).to(device), torch.from_numpy(columns).to(device)
+    return on_device(rows, device), on_device(columns, device)
 
 
 def _shift(rows: Tensor, by: int) -> Tensor:
