@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from paraloom.beam_jobs.bitext.files import expand
-from paraloom.beam_jobs.bitext.lines import file_errors, open_text
+from paraloom.beam_jobs.bitext.lines import expand, file_errors, open_text
 from paraloom.beam_jobs.engine.schema import CANDIDATE
 from paraloom.beam_jobs.storage import open_file
 from paraloom.models.errors import UserError

@@ -17,10 +17,10 @@ from paraloom.models.errors import UserError
 
 
 def prepare(options: PipelineOptions, output: str) -> None:
-    """Check that a Dataflow job has all that its workers need; with other runners, do nothing."""
+    """Check that a Dataflow job has all that its workers need; do nothing for other runners."""
     if options.view_as(StandardOptions).runner != DATAFLOW:
         return
-    import google.cloud.dataflow  # noqa: F401  (the error boundary names the missing extra)
+    import google.cloud.dataflow  # noqa: F401  (if it fails, the command names the extra)
 
     cloud = options.view_as(GoogleCloudOptions)
     for name in ("project", "region", "temp_location"):
@@ -36,12 +36,12 @@ def prepare(options: PipelineOptions, output: str) -> None:
 
 
 def one_process(arguments: Sequence[str], accelerator: str | None) -> list[str]:
-    """Add arguments for one worker process per machine, so that it has one copy of each model.
+    """Add arguments for one worker process per machine, so that each model is loaded once.
 
-    By default Dataflow starts one process per core with 12 threads: each process would load
-    the model and use all cores, and each thread would hold a shard. Here one thread decodes per
-    GPU (without GPUs, one for all cores), and one more thread reads or writes meanwhile. The user's
-    `--number_of_worker_harness_threads` takes precedence.
+    By default Dataflow starts one process per core, each with 12 threads. Every process would load
+    the model and use all cores. The arguments give one thread per GPU (one in all without GPUs),
+    and one thread that reads or writes. The user's `--number_of_worker_harness_threads` takes
+    precedence.
     """
     if accelerator is None and runner_of(arguments) != DATAFLOW:
         return [*arguments]

@@ -1,7 +1,7 @@
-"""Dataflow jobs: submit once, find a running one again from any launcher, wait.
+"""Dataflow jobs: submit a job once, find it again from any launcher, and wait for its end.
 
-A job is named after its stage and run folder (`launch`). The service refuses a second active job
-with that name, and a label identifies the job's work.
+A job is named after its stage and its run's folder. The service refuses a second active job with
+the same name. A label identifies the work of the job.
 """
 
 import time
@@ -28,13 +28,14 @@ def label(options: PipelineOptions, work: str) -> None:
 def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> PipelineResult:
     """Submit a job, or attach to the active job that does the same work.
 
-    Only the launcher that submitted a job without a label can use it, so other launchers cancel it.
+    A job without a label can only be used by the launcher that submitted it. Other launchers cancel
+    it.
     """
     from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import Conflict
 
     cloud = options.view_as(GoogleCloudOptions)
-    places = cloud.staging_location, cloud.temp_location  # Beam changes them
+    places = cloud.staging_location, cloud.temp_location  # Beam changes both
     with reading(f"Dataflow job {cloud.job_name}"):
         if found := _find(options, user):
             return found
@@ -61,17 +62,16 @@ def wait(result: PipelineResult, options: PipelineOptions) -> None:
     except DataflowRuntimeException as error:
         if result.state == "CANCELLED":
             raise UserError(f"{what}: was cancelled; the same command resumes") from error
-        said = _errors(result, job.id)
-        if found := user_error("\n".join(said)):
+        errors = _errors(result, job.id)
+        if found := user_error("\n".join(errors)):
             raise found from error
-        telling = [text for text in said if "Traceback" in text] or said or ["no error message"]
-        last = telling[-1].strip()
-        last = last.splitlines()[-1] if "Traceback" in last else last
-        raise UserError(f"{what}: {one_line(last)}") from error
+        traces = [text for text in errors if "Traceback" in text]
+        last = (traces or errors or ["no error message"])[-1].strip()
+        raise UserError(f"{what}: {one_line(last.splitlines()[-1] if traces else last)}") from error
 
 
 def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
-    """Find the active job with this name and work; wait for a job that is being cancelled."""
+    """Find the active job with this name and work; wait while a job with this name is cancelled."""
     from apache_beam.runners.dataflow.dataflow_metrics import DataflowMetrics
     from apache_beam.runners.dataflow.dataflow_runner import DataflowPipelineResult, DataflowRunner
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
@@ -105,7 +105,7 @@ def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
             result = DataflowPipelineResult(found, runner, options)
             result.metric_results = DataflowMetrics(client, result)
             return result
-        time.sleep(_POLL)  # it is being cancelled
+        time.sleep(_POLL)  # the job is being cancelled
 
 
 def _job(id: str, cloud: Any) -> RemoteJob:
