@@ -1,4 +1,4 @@
-"""Counting of a corpus's words, shard by shard, for inverse document frequencies."""
+"""Count the words of a corpus, shard by shard, for inverse document frequencies."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ from paraloom.beam_jobs.transforms.merging import Merge
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.idf import WordCounts, count_words, merge_counts
 
-_DOCUMENTS = b"documents"  # key in the table's schema metadata
-
-
-MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))
-"""Merges the counts of shards into counts of the corpus."""
+_DOCUMENTS = b"documents"  # key in the metadata of the table's schema
+MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))  # of all shards
 
 
 def run(
     units: Sequence[Unit], output: str, arguments: Sequence[str], *, language: str = ENGLISH
 ) -> WordCounts:
-    """Count the words in the references; `output` is a folder for intermediate files."""
+    """Count the words of the references. The folder `output` is for intermediate files."""
 
     def count(unit: Unit) -> WordCounts:
         references = read_shard(unit.shard, ["reference"])["reference"]

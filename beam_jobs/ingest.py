@@ -1,6 +1,6 @@
-"""Ingest: reads bitext files into shards of pairs.
+"""Ingest: read bitext files into shards of pairs.
 
-It rejects, in this order: invalid rows, repeated ids, rows that fail a condition, and, if the
+The job rejects, in this order, invalid rows, repeated ids, rows that fail a condition, and, if the
 configuration says so, repeated pairs and near-copies.
 """
 
@@ -45,29 +45,28 @@ from paraloom.models.text.tokens import moses_tokens
 _REPEATS = "repeats an earlier pair"
 
 _SPANS = "_spans"  # folder for decompressed copies of the input
-_SHARDS_PER_UNIT = 8  # a crashed worker loses one unit at most
+_SHARDS_PER_UNIT = 8  # a crashed worker loses at most one unit
 
 
 class IngestMeasurements(Measurements):
     """Measurements of a unit."""
 
+    # Rows that will not be translated, by the configuration key that rejects them.
     saved: dict[str, Saved] = Field(default_factory=dict)
-    """Rows that will not be translated, by the configuration key that rejects them."""
-    cleaned: dict[str, int] = Field(default_factory=dict)
-    """Accepted pairs that cleaning changed, by kind."""
+    cleaned: dict[str, int] = Field(default_factory=dict)  # changed and accepted pairs, by kind
 
 
 @dataclass(frozen=True, slots=True)
 class IngestUnit:
-    """Lines of a bitext (a file, or a Moses pair) that one worker splits into shards."""
+    """Lines of a bitext, which one worker splits into shards."""
 
     index: int
     key: str
-    name: str  # the receipt's name; names sort in input order
-    file: str  # prefix of the part files' names, which sort in input order, too
+    name: str  # name of the receipt; names sort in the order of the input
+    file: str  # prefix of the names of part files, which sort in the order of the input
     bitext: Bitext
     part: Range
-    rows: int | None = None  # not known in advance, since empty lines may be skipped
+    rows: int | None = None  # unknown in advance, because empty lines may be skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +79,7 @@ class Reading:
     unique_pairs: bool = False  # accept only the first of equal pairs
     near_duplicates: float | None = None  # least Jaccard index of near-copies; None: accept them
     languages: Languages = field(default_factory=Languages)  # for tokenisers; default English
-    identifier: OwnIdentifier | None = None  # None: fastText's
+    identifier: OwnIdentifier | None = None  # identifies languages; None: fastText
 
     def blocks(self, unit: IngestUnit) -> Iterator[RowBlock]:
         """Read a unit, one block per shard."""
@@ -89,21 +88,23 @@ class Reading:
         )
 
     def id_hashes(self, unit: IngestUnit) -> Iterator[Hashes]:
-        """64-bit hashes of each id that several rows may have, and of its row's texts."""
+        """Yield hashes of each id that several rows may have, and of its row's texts."""
         for block in self.blocks(unit) if unit.bitext.ids != "given" else ():
             first = row_hash(block.pairs["id"])[:, 0]
             other = first if unit.bitext.ids == "made" else row_hash(block.made)[:, 0]
             yield np.column_stack([first, other]), block.lines
 
     def failed(self, pairs: pa.RecordBatch) -> np.ndarray:
-        """The first condition that each pair fails, or "": object [n]."""
+        """Return the first condition that each pair fails, or "": object [n]."""
         sides = pairs["source"], pairs["reference"]
         return reasons(*sides, self.where, self.languages, pairs, self.identifier)
 
 
 class Ingest(beam.PTransform):
-    """Reads bitexts: units in, receipts out; rejects repeated ids. `rows` is an estimate; `ids`
-    says where the ids of the bitexts come from (`Bitext.ids`)."""
+    """Reads bitexts: units in, receipts out.
+
+    `rows` is an estimate. `ids` contains the sources of the bitexts' ids (`Bitext.ids`).
+    """
 
     def __init__(
         self, output: str, reading: Reading, rows: int, ids: Collection[str] = ("given", "made")
@@ -112,7 +113,7 @@ class Ingest(beam.PTransform):
         self.output, self.reading, self.rows, self.ids = output, reading, rows, {*ids}
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find duplicates over all files, in a pass for each kind that may occur; then write."""
+        """Find duplicates over all files, in one pass for each kind that may occur, and write."""
         reading, kinds = self.reading, self.ids
 
         def ids(element: tuple[IngestUnit, np.ndarray]) -> Iterator[Hashes]:
@@ -136,7 +137,7 @@ class Ingest(beam.PTransform):
                 sides = normalised(left["source"]), normalised(left["reference"])
                 yield Texts(block.lines[rows], *sides, _ids(block, numbers).take(pa.array(rows)))
 
-        # Given ids are never changed; ids made from texts are shared only by equal pairs.
+        # Given ids are never changed. Only equal pairs share an id made from texts.
         shared = kinds != {"given"} and not (reading.unique_pairs and kinds == {"made"})
         unsure = "given" in kinds or len(kinds) > 1
         where = self.rows, self.output
@@ -152,8 +153,10 @@ class Ingest(beam.PTransform):
 
 
 def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
-    """Ids of a block's pairs. A shared id gets suffixes: the id made from the texts and, from 2
-    on, the number among equal rows. `numbers`, [m, 2], has line and number of rows that share ids.
+    """Return the ids of a block's pairs; ids that several rows share get suffixes.
+
+    The suffixes are the id made from the texts and, from 2 on, the number among equal rows.
+    `numbers`, [m, 2], has the line and the number of rows that share ids.
     """
     ids = block.pairs["id"]
     found = numbers[np.isin(numbers[:, 0], block.lines)]
@@ -178,11 +181,11 @@ def run(
     arguments: Sequence[str],
     max_rejected: float = 1.0,
 ) -> Result:
-    """Read `bitexts` into `output`; `key` covers their content and the stage's settings.
+    """Read `bitexts` into `output`. `key` covers their content and the stage's settings.
 
-    First this process indexes the bitexts, so that workers can read ranges; compressed files are
-    decompressed into copies. At most the share `max_rejected` of the rows may be rejected;
-    rejections by `where`, `unique_pairs` and `near_duplicates` do not count.
+    First, this process indexes the bitexts, so that workers can read ranges. Compressed files are
+    copied without compression. At most the share `max_rejected` of the rows may be rejected,
+    without rejections by `where`, `unique_pairs` and `near_duplicates`.
     """
     spans = storage.join(output, _SPANS)
     units = _units(bitexts, key, reading, spans)
@@ -266,8 +269,10 @@ class _WriteShards(UnitDoFn):
         near: Near | None,
         saved: dict[str, Saved],
     ) -> np.ndarray:
-        """Why each pair of a block is rejected, or "": object [n]. The texts of `side` that will
-        not be translated are added to `saved`."""
+        """Return the reason for rejecting each pair of a block, or "": object [n].
+
+        The rows of `side` that will not be translated are added to `saved`.
+        """
         languages, why = self.reading.languages, np.full(len(block.lines), "", object)
         language = (languages.source if side == "source" else languages.target) or ENGLISH
         why[np.isin(block.lines, duplicates)] = "duplicate id"
@@ -312,7 +317,8 @@ def _divided(block: RowBlock, why: np.ndarray, sides: list[str]) -> tuple[pa.Tab
 
 
 def _as_candidates(pairs: pa.Table, rejected: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Turn pairs of one language into candidates: the column read as source is the translation."""
+    """Turn pairs of one language into candidates: the column that was read as source is the
+    translation."""
     second = pairs["source"]
     pairs = pairs.set_column(1, pairs.schema.field(1), pa.array([""] * len(pairs), pa.string()))
     made = pairs.add_column(3, schema.BACK_TRANSLATE.field("translation"), second)
