@@ -145,7 +145,6 @@ class _Generate(UnitDoFn):
         return answers
 
     def _in_language(self, rows: pa.Table) -> pa.Table:
-        """Reject rows that are not in the language of the references."""
         language = short_code(self.job.languages[1])
         if language not in LANGUAGES:
             return rows
@@ -169,8 +168,6 @@ class _Generate(UnitDoFn):
         return _reject(rows, np.isnan(scores), "the translation model cannot score it")
 
     def _split(self, pairs: pa.Table, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Split into accepted and rejected rows, and put the generator's name before each
-        reason."""
         reason = pc.binary_join_element_wise(rows["generator"], rows["reason"], ": ")
         refused = schema.rejected(pa.schema([*pairs.schema, schema.CANDIDATE, schema.GENERATOR]))
         rejected = rows.set_column(rows.column_names.index("reason"), "reason", reason)

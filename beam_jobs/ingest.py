@@ -20,18 +20,12 @@ from pydantic import Field
 
 from paraloom.beam_jobs import near_duplicates, storage
 from paraloom.beam_jobs.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
-from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine import schema, shards
 from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.rejections import Limit
-from paraloom.beam_jobs.engine.shards import (
-    REPEATS_NEARLY,
-    Measurements,
-    Receipt,
-    Saved,
-    content_key,
-)
+from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, content_key
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
-from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
+from paraloom.beam_jobs.near_duplicates import Texts, WithNearDuplicates
 from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
 from paraloom.beam_jobs.transforms.equal_texts import normalised, row_hash
@@ -101,10 +95,8 @@ class Reading:
 
 
 class Ingest(beam.PTransform):
-    """Reads bitexts: units in, receipts out.
-
-    `rows` is an estimate. `ids` contains the sources of the bitexts' ids (`Bitext.ids`).
-    """
+    """Reads bitexts: units in, receipts out. `rows` is an estimate, and `ids` has each
+    `Bitext.ids`."""
 
     def __init__(
         self, output: str, reading: Reading, rows: int, ids: Collection[str] = ("given", "made")
@@ -191,7 +183,7 @@ def run(
     units = _units(bitexts, key, reading, spans)
     limit = Limit(
         share=max_rejected,
-        ignored=(f"{FAILED} ", _REPEATS, REPEATS_NEARLY),
+        ignored=(f"{FAILED} ", _REPEATS, shards.REPEATS_NEARLY),
         question="is input.format right?",
     )
     rows = sum(unit.part.lines for unit in units)
@@ -230,14 +222,7 @@ def _units(bitexts: Sequence[Bitext], key: str, reading: Reading, spans: str) ->
 class _WriteShards(UnitDoFn):
     reading: Reading
 
-    def make(
-        self,
-        unit: IngestUnit,
-        numbers: np.ndarray,
-        duplicates: np.ndarray,
-        repeats: np.ndarray,
-        near: Near | None,
-    ) -> Receipt:
+    def make(self, unit: IngestUnit, numbers: np.ndarray, *repeated: Any) -> Receipt:
         rows, reader = 0, READERS[unit.bitext.format]
         sides = ["source", "reference"] if reader.has_source else ["reference"]
         measured = IngestMeasurements(saved={}, cleaned=dict.fromkeys(unit.bitext.clean, 0))
@@ -250,7 +235,7 @@ class _WriteShards(UnitDoFn):
                 ids = _ids(block, numbers)
                 pairs = block.pairs.set_column(0, schema.INGEST.field("id"), ids)
                 block = replace(block, pairs=pairs)
-                why = self._why(block, sides[0], duplicates, repeats, near, measured.saved)
+                why = self._why(block, sides[0], repeated, measured.saved)
                 for kind, changed in block.cleaned.items():
                     measured.cleaned[kind] += int(changed[why == ""].sum())
                 parts = _divided(block, why, sides)
@@ -261,18 +246,14 @@ class _WriteShards(UnitDoFn):
         return self.commit(lambda: rows, pieces(), measured)
 
     def _why(
-        self,
-        block: RowBlock,
-        side: str,
-        duplicates: np.ndarray,
-        repeats: np.ndarray,
-        near: Near | None,
-        saved: dict[str, Saved],
+        self, block: RowBlock, side: str, repeated: tuple[Any, ...], saved: dict[str, Saved]
     ) -> np.ndarray:
         """Return the reason for rejecting each pair of a block, or "": object [n].
 
-        The rows of `side` that will not be translated are added to `saved`.
+        `repeated` has the results of the passes for ids, pairs and near-copies. The rows of `side`
+        that will not be translated are added to `saved`.
         """
+        duplicates, repeats, near = repeated
         languages, why = self.reading.languages, np.full(len(block.lines), "", object)
         language = (languages.source if side == "source" else languages.target) or ENGLISH
         why[np.isin(block.lines, duplicates)] = "duplicate id"
@@ -298,7 +279,6 @@ class _WriteShards(UnitDoFn):
 
 
 def _divided(block: RowBlock, why: np.ndarray, sides: list[str]) -> tuple[pa.Table, pa.Table]:
-    """Divide a block into accepted pairs and rejected rows."""
     pairs, accepted = pa.Table.from_batches([block.pairs]), why == ""
     apart = pairs.filter(pa.array(~accepted))
     rejected = pa.table(

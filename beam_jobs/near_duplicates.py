@@ -65,10 +65,8 @@ def bands(threshold: float) -> tuple[int, int]:
 
 
 def ngrams(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return hashes of the character n-grams of n texts, uint64 [k], and their numbers, int64 [n].
-
-    A text that is shorter than an n-gram counts as one n-gram.
-    """
+    """Return hashes of the character n-grams of n texts, uint64 [k], and their numbers, int64
+    [n]."""
     padded = pc.binary_join_element_wise(texts, "\0" * _GRAM, "")
     lengths = pc.utf8_length(padded).to_numpy().astype(np.int64)
     text = bytes(padded.buffers()[2] or b"").decode()
@@ -76,7 +74,7 @@ def ngrams(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     hashes = np.zeros(max(len(codes) - _GRAM + 1, 0), np.uint64)
     for place in range(_GRAM):
         hashes = hashes * np.uint64(0x9E3779B97F4A7C15) + codes[place:][: len(hashes)]
-    counts = np.maximum(lengths - 2 * _GRAM + 1, 1)
+    counts = np.maximum(lengths - 2 * _GRAM + 1, 1)  # a shorter text counts as one n-gram
     ends = np.cumsum(counts)
     shift = np.cumsum(lengths) - lengths - (ends - counts)
     return splitmix64(hashes[np.arange(counts.sum()) + np.repeat(shift, counts)]), counts
@@ -212,10 +210,7 @@ class WithNearDuplicates(beam.PTransform):
 
 
 def _hashes(blocks: Iterable[Texts], stream: BinaryIO, threshold: float) -> Iterator[Hashes]:
-    """Write texts, and yield the bands of their rows with the place of each text.
-
-    A place is the text's first byte (48 bits) and its length (16 bits).
-    """
+    """Write texts; yield the bands of their rows, and where each text is: first byte and length."""
     written = 0
     for rows, *sides, ids in blocks:
         first, second = (pc.utf8_slice_codeunits(side, 0, _LONGEST) for side in sides)
@@ -230,7 +225,6 @@ def _hashes(blocks: Iterable[Texts], stream: BinaryIO, threshold: float) -> Iter
 
 
 def _compare(found: list[Place], prefix: str, threshold: float) -> Near:
-    """Compare the candidates of a unit, and return its near-copies."""
     read = duplicates.read_hashes(found, columns=4)
     if not read:
         return np.empty(0, np.int64), pa.array([], pa.string())

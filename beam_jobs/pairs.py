@@ -155,7 +155,6 @@ def _fields(pairs: beam.PCollection) -> Fields:
 def _scored(
     pairs: beam.PCollection, scoring: Scoring, added: Sequence[pa.Field]
 ) -> PairsAndRejects:
-    """Add scores, and reject rows with a score that is not finite."""
     new = {of.name for of in added}
 
     def divide(scorer: PairScorer, table: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -173,14 +172,12 @@ def _divided(
     added: Sequence[pa.Field],
     accelerator: str | None = None,
 ) -> PairsAndRejects:
-    """Divide rows into accepted and rejected rows, with a resource that is loaded once per process.
-
-    A columnar DoFn has one schema for all its outputs. Therefore all rows get all columns, and are
-    then filtered.
-    """
+    """Divide rows into accepted and rejected rows, with a resource that is loaded once per
+    process."""
     given = _fields(pairs)
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]
+    # A columnar DoFn has one schema for all outputs, so all rows get all columns and are filtered.
     dividing = beam.ParDo(_Divide(whole, load, divide))
     if accelerator:
         dividing = dividing.with_resource_hints(accelerator=accelerator)
@@ -203,8 +200,6 @@ class _OfType(beam.DoFn):
 
 
 class _Divide(_OfType):
-    """Outputs the accepted rows with new columns, and the rejected rows with a reason."""
-
     def __init__(self, fields: Fields, load: Callable[[], Any], how: Any):
         super().__init__(fields, how)
         self.load, self.shared = load, Shared()

@@ -33,7 +33,7 @@ from paraloom.beam_jobs.engine.shards import (
 )
 from paraloom.beam_jobs.storage import MissingError
 from paraloom.beam_jobs.transforms.duplicates import by_partition, grouped, partitions
-from paraloom.beam_jobs.transforms.equal_texts import repeated, row_hash
+from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.beam_jobs.transforms.translations import Direction
 from paraloom.models.printing import say
 
@@ -92,10 +92,7 @@ def _noted(folder: str) -> list[Receipt]:
 
 
 class WithKept(beam.PTransform):
-    """Finds translations to reuse: units in; units with blocks for `read_kept` out.
-
-    The shards in `old` have translations by the same model and options.
-    """
+    """Finds translations in `old` shards: units in; units with blocks for `read_kept` out."""
 
     def __init__(self, old: list[Receipt], new: Sequence[Unit], direction: Direction, output: str):
         super().__init__()
@@ -143,8 +140,8 @@ def translations(
 ) -> tuple[pa.Table, np.ndarray]:
     """Return the translations of an earlier unit, and the hash of each row's source, uint64 [n, 2].
 
-    Each distinct source has `candidates` neighbouring rows. Both are empty if a file is damaged or
-    missing, because another run may change or remove files.
+    Each source has `candidates` neighbouring rows. Both are empty if a file is damaged or missing,
+    because another run may change or remove files.
     """
     number = schema.CANDIDATE.name
     own = ["id", direction.text, number]
@@ -164,11 +161,7 @@ def translations(
     usable = np.bincount(codes) == candidates
     usable[codes[failed]] = False
     table = table.take(pa.array(order[usable[codes[order]]]))
-    hashes = row_hash(table["text"].combine_chunks())[::candidates]
-    rows = np.arange(len(hashes))
-    once = rows[~repeated(hashes, np.zeros(len(hashes)), rows)]
-    table = table.select([*_FORM]).take(pa.array(spread(once, candidates)))
-    return table, np.repeat(hashes[once], candidates, axis=0)
+    return table.select([*_FORM]), row_hash(table["text"].combine_chunks())
 
 
 def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:

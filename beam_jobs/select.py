@@ -41,11 +41,8 @@ from paraloom.beam_jobs.transforms.order_statistics import (
 
 
 class Select(beam.PTransform):
-    """Selects pairs: units in, receipts out.
-
-    `rows` is an estimate of the number of rows. With `text`, workers also write the parts of the
-    text file.
-    """
+    """Selects pairs: units in, receipts out. `rows` is an estimate; `text` also writes the text
+    form."""
 
     def __init__(self, output: str, criteria: Criteria, rows: int, *, text: bool = False):
         super().__init__()
@@ -74,7 +71,6 @@ class _Decided:
     criteria: Criteria
 
     def hashes(self, unit: Unit) -> Iterator[Hashes]:
-        """Decide on the rows of a unit; yield the hashes of accepted rows."""
         table = read_shard(unit.shard, self.criteria.columns)
         reasons, hashed = decide(table, self.criteria)
         names = [n for n in (*schema.ROW, schema.GENERATOR.name) if n in table.column_names]
@@ -102,7 +98,6 @@ class _Decided:
         return kept, reasons
 
     def accepted(self, element: tuple[Unit, np.ndarray, Near | None]) -> Columns:
-        """Return the accepted rows, from which rows are drawn."""
         kept, reasons = self.read(*element)
         return {name: _column(kept, rows) for name, rows in self.drawn_from(kept, reasons)}
 

@@ -84,11 +84,9 @@ class _Digested(io.RawIOBase):
 
 @contextmanager
 def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file with `as_text`, and check its SHA-256 if `sha256` is given.
+    """Open a file with `as_text`, and check its SHA-256 when the block ends if `sha256` is given.
 
-    Raises:
-        UserError: on opening, if the file is empty, no text or unreadable; in the block, if it is
-            truncated or corrupt; after the block, if its checksum differs.
+    Raises UserError if the file is empty, no text, unreadable, truncated, corrupt, or has changed.
     """
     with file_errors(path), open_file(path) as raw:
         digested = _Digested(raw, hashlib.sha256) if sha256 else None
@@ -102,11 +100,8 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
 
 @contextmanager
 def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
-    """Open a range of lines in a file.
-
-    Raises:
-        UserError: as in `open_text`, or after the block if the lines changed since `index`.
-    """
+    """Open a range of lines in a file; raise UserError at the end if the lines changed since
+    `index`."""
     with file_errors(path), open_file(span.copy or path) as raw:
         raw.seek(0 if span.copy else span.start)
         file = unpacked(buffered(raw), span.copy) if span.copy else raw

@@ -26,11 +26,7 @@ class BitextPreview:
 
 
 def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> BitextPreview:
-    """Read about `rows` rows, evenly from a sample of the files, and count or estimate all rows.
-
-    Raises:
-        UserError: none of the rows that were read can be used.
-    """
+    """Read about `rows` rows, evenly from some files, and count or estimate all rows."""
     chosen, read, pairs = _some(bitexts), 0, []
     for bitext in chosen:
         block = next(
@@ -52,10 +48,8 @@ def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Bit
 
 
 def rows_per_shard(bitexts: Sequence[Bitext]) -> int:
-    """Return the number of rows per shard, which depends on the files alone.
-
-    It grows from 500, which take a slow model a minute on two cores, to 10,000.
-    """
+    """Return the rows per shard, by the files alone: from 500 (a minute for a slow model) to
+    10,000."""
     rows, _ = _estimate(bitexts)
     return next((step for most, step in _STEPS.items() if rows <= most), 10_000)
 
@@ -69,6 +63,5 @@ def _estimate(bitexts: Sequence[Bitext]) -> tuple[int, bool]:
 
 
 def _some(bitexts: Sequence[Bitext]) -> list[Bitext]:
-    """Choose files at equal distances."""
     step = max(len(bitexts) / _FILES, 1)
     return [bitexts[int(i * step)] for i in range(min(len(bitexts), _FILES))]

@@ -81,10 +81,9 @@ class BitextReader:
         indexed = (index(*file, rows, copies and f"{copies}-{i}") for i, file in files)
         counts, spans = zip(*indexed, strict=True)
         if len(set(counts)) > 1:
-            found = (
-                f"{path} has {n:,} lines" for path, n in zip(bitext.paths, counts, strict=True)
-            )
-            raise UserError(f"{' but '.join(found)}; {_LINE_BY_LINE}")
+            sides = zip(bitext.paths, counts, strict=True)
+            found = " but ".join(f"{path} has {n:,} lines" for path, n in sides)
+            raise UserError(f"{found}; {_LINE_BY_LINE}")
         total = counts[0]
         if not all(spans):
             return [Range(0, total)]
@@ -156,22 +155,18 @@ class BitextReader:
             faults |= {row: "empty line" for row, line in enumerate(lines) if not line}
         if len(names) == len(group):
             columns = [pa.array(side, pa.binary()) for side in group]
-            return RawRows(
-                columns=dict(zip(names, columns, strict=True)),
-                numbers=numbers,
-                texts=texts,
-                faults=faults,
-            )
-        fields = pc.split_pattern(pa.array(lines, pa.binary()), "\t")
-        counts = pc.list_value_length(fields).to_numpy()
-        wrong = counts != len(names)
-        for row in np.flatnonzero(wrong).tolist():
-            n = int(counts[row])
-            faults.setdefault(row, f"{n} column{'s' * (n > 1)} instead of {len(names)}")
-        starts = fields.offsets.to_numpy()[:-1]
-        masks = [counts < 2 if name == "id" else wrong for name in names]  # the id comes first
-        at = [pa.array(starts + i, mask=mask) for i, mask in enumerate(masks)]
-        found = {name: fields.values.take(of) for name, of in zip(names, at, strict=True)}
+        else:
+            fields = pc.split_pattern(pa.array(lines, pa.binary()), "\t")
+            counts = pc.list_value_length(fields).to_numpy()
+            wrong = counts != len(names)
+            for row in np.flatnonzero(wrong).tolist():
+                n = int(counts[row])
+                faults.setdefault(row, f"{n} column{'s' * (n > 1)} instead of {len(names)}")
+            starts = fields.offsets.to_numpy()[:-1]
+            masks = [counts < 2 if name == "id" else wrong for name in names]  # the id comes first
+            at = [pa.array(starts + i, mask=mask) for i, mask in enumerate(masks)]
+            columns = [fields.values.take(of) for of in at]
+        found = dict(zip(names, columns, strict=True))
         return RawRows(columns=found, numbers=numbers, texts=texts, faults=faults)
 
 

@@ -23,8 +23,7 @@ def collect(
 ) -> pa.Table:
     """Run `transform`, which turns units into one table, and return the table.
 
-    All workers must be able to access the folder `output`. Until the job ends, it contains the
-    table and one file per started unit, which shows the progress.
+    All workers must be able to access `output`, which contains the table until the job ends.
     """
     rows = {unit.name: unit.rows or 0 for unit in units}
     begun, result = storage.join(output, "begun"), storage.join(output, "collected.parquet")

@@ -23,7 +23,6 @@ from paraloom.beam_jobs.engine.options import DATAFLOW, local_workers, parse_opt
 from paraloom.beam_jobs.engine.rejections import Limit, RejectionWatch
 from paraloom.beam_jobs.engine.shards import Receipt, remove_orphans
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.runners.dataflow import jobs as service
 from paraloom.beam_jobs.runners.local.runner import (
     ends_when_interrupted,
     local_runner,
@@ -184,7 +183,7 @@ def watch_pipeline(work: Work, arguments: Sequence[str]) -> dict[str, int]:
     options = beam_options(arguments, processes=max(work.processes, 1))
     name_job(options, work.name, work.output)
     if work.label:
-        service.label(options, work.label)
+        dataflow.label(options, work.label)
     with (
         redirect_stderr(work.output) as terminal,
         nullcontext() if runner_of(arguments) else ends_when_interrupted(terminal),
@@ -219,9 +218,9 @@ def run_pipeline(
                 raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
             build(pipeline)
             on_dataflow = options.view_as(StandardOptions).runner == DATAFLOW
-            result = service.submit(pipeline, options, user) if on_dataflow else pipeline.run()
+            result = dataflow.submit(pipeline, options, user) if on_dataflow else pipeline.run()
             try:
-                service.wait(result, options) if on_dataflow else result.wait_until_finish()
+                dataflow.wait(result, options) if on_dataflow else result.wait_until_finish()
             except KeyboardInterrupt:
                 if user.cancels():
                     with suppress(Exception):

@@ -57,11 +57,8 @@ def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def extended(data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
-    """Add `columns` to the part file `data`, in the order of `schema`.
-
-    The pages of `data` are copied if its columns are the first columns of `schema`. Otherwise all
-    columns are compressed again.
-    """
+    """Add `columns` to the part file `data`. Its pages are copied if `schema` begins with its
+    columns."""
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         own, groups = file.schema_arrow.names, file.num_row_groups
     further = schema.names[len(own) :]

@@ -291,10 +291,8 @@ def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
 def write_receipt(
     folder: str, receipt: Receipt, kind: str = RECEIPTS, *, replace: bool = True
 ) -> bool:
-    """Write a receipt. With `replace=False`, return False if the unit already has one.
-
-    The receipt's paths have no folder, so that users can move the run's folder.
-    """
+    """Write a receipt; with `replace=False`, return False if the unit already has a receipt."""
+    # Without folders in its paths, so that a run can be moved.
     text = receipt.at("").model_dump_json(indent=1, exclude_unset=True)
     path = receipt_path(folder, receipt.name, kind)
     if replace and kind == RECEIPTS:

@@ -62,10 +62,10 @@ def read_bytes(path: str, start: int = 0, end: int | None = None) -> bytes:
 
 
 def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
-    """Write `data`, which must not be empty, to `path` atomically.
+    """Write `data`, which must not be empty, atomically. With `replace=False`, keep an existing
+    file.
 
-    With `replace=False`, an existing file is kept, and the result is False. In an object store, the
-    check and the write are two requests.
+    Returns whether the file was written. In an object store, the check is a separate request.
     """
     if not replace and exists(path):
         return False
@@ -166,10 +166,10 @@ def _listed(prefix: str, delimiter: str | None = None) -> list[StoredObject]:
 
 
 def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Apply `function`, which reads or writes a file, to all items; return the results in order.
+    """Apply `function`, which reads or writes a file, to all items concurrently; return the
+    results.
 
-    The calls run concurrently, because stores answer slowly but serve many requests at once. After
-    an error, no call continues to run.
+    After an error, no call continues to run.
     """
     futures = [_threads().submit(function, item) for item in items]
     try:

@@ -72,10 +72,7 @@ def localise(path: str) -> str:
 
 
 def publish(folder: Path, path: str) -> None:
-    """Upload a local folder to `path` if that is in an object store, and remove other files there.
-
-    The local folder then becomes the local copy of the remote folder.
-    """
+    """Upload a local folder to a remote `path`, remove other files there, and keep a local copy."""
     if not storage.is_remote(path):
         return
     files = {}

@@ -65,10 +65,8 @@ class Criteria:
 
 
 def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]:
-    """Yield the conditions on single rows, in the order in which they are applied.
-
-    Each item is the reason, the rows that fail (bool [n]), the compared values [n], and the bounds.
-    """
+    """Yield the conditions on single rows in order: reason, failing rows (bool [n]), values,
+    bounds."""
     if (chosen := criteria.deciles) is not None:
         decile = table[schema.decile(criteria.by)].to_numpy()
         reason = f"outside the selected deciles of {criteria.by}"
@@ -126,7 +124,6 @@ def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]
 
 
 def _why(predicate: Predicate) -> str:
-    """Return the reason for rejecting a pair that fails `predicate`."""
     scorer = SCORERS.get(predicate.column)
     found = scorer.failure if scorer and not predicate.holds(np.zeros(1)) else ""
     return found or f"not {predicate}"
@@ -261,10 +258,8 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
 
 
 def kinds_of(table: pa.Table, criteria: Criteria) -> np.ndarray:
-    """Return the kind of each row, [n]: its generator, or the same for all rows.
-
-    If the number of rows is limited, rows are drawn from each kind separately.
-    """
+    """Return the kind of each row, [n], from which rows are drawn separately: its generator, if
+    any."""
     if criteria.per_generator is None:
         return np.full(len(table), "sample", object)
     return np.asarray(table[schema.GENERATOR.name].to_pylist(), object)

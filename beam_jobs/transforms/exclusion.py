@@ -65,10 +65,8 @@ class EvaluationSentences:
         self._with = [which.T.tocsr() for which in self._which(normal, rows, grams)]
 
     def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
-        """For each rule, mark the sentences that n texts contain: nonzero in [n, m].
-
-        `normal` has the normalised texts.
-        """
+        """For each rule, mark the sentences in n texts and `normal`, the normalised texts: nonzero
+        [n, m]."""
         from scipy.sparse import vstack
 
         step = max(1, _MOST // len(self.table))
@@ -107,10 +105,7 @@ class EvaluationSentences:
 
 
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
-    """Yield each rule, the rows that no earlier rule finds, and the first sentence in each row.
-
-    `sides` has the result of `find` for each column.
-    """
+    """Yield each rule, the rows that no earlier rule finds, and the first sentence in each row."""
     from scipy.sparse import csr_array
 
     seen = np.zeros(1, bool)

@@ -29,9 +29,9 @@ def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 class Merge(beam.CombineFn):
     """Merges values when the pending values have at least as many rows as the merged value.
 
-    Memory grows with the merged value, not with the number of values, and a row is copied only a
-    few times. (From a plain function, Beam makes a combiner that receives all values at once.)
-    `merge` merges any number of values, in any order. `rows` returns the number of rows of a value.
+    Memory grows with the merged value, not with the number of values. (From a plain function, Beam
+    makes a combiner that receives all values at once.) `merge` merges values in any order, and
+    `rows` counts the rows of a value.
     """
 
     def __init__(self, merge: Callable[[Iterable[Any]], Any], rows: Callable[[Any], int]):

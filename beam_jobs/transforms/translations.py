@@ -60,10 +60,8 @@ class TranslatorFactory(NamedTuple):
     def open(
         self, threads: int | None, accelerator: str | None = None, only: int | None = None
     ) -> Any:
-        """Load the model as a `Translator`, on GPUs if `accelerator` asks for them.
-
-        `only` is the number of the only GPU to use. If `threads` is None, all cores are used.
-        """
+        """Load the model as a `Translator`, on GPUs if `accelerator` asks for them, or on the GPU
+        `only`."""
         from paraloom.models.nmt.translate import Translator
 
         options, model = self._options(accelerator), self._fetch()
@@ -79,7 +77,6 @@ class TranslatorFactory(NamedTuple):
         return GpuProcesses(partial(here.open, threads, accelerator), gpus)
 
     def _fetch(self) -> str:
-        """Copy the model, and its conversion if there is one, from a store to this machine."""
         if self.conversion:
             adopt(Path(localise(self.conversion[0])), self.conversion[1])
         return localise(self.model)
@@ -109,10 +106,7 @@ def count(counts: Counters) -> None:
 def with_translations(
     table: pa.Table, translations: pa.RecordBatch | pa.Table, candidates: int, direction: Direction
 ) -> tuple[pa.Table, pa.Table]:
-    """Return the translated rows, and the rejected rows with a reason.
-
-    `translations`, from `Translator.translate`, has `candidates` rows for each row of the table.
-    """
+    """Return the translated rows, and the rejected rows with a reason."""
     if candidates > 1:
         number = np.tile(np.arange(candidates, dtype=np.int8), len(table))
         rows = np.repeat(np.arange(len(table)), candidates)
