@@ -89,7 +89,7 @@ def run(
     result = launch(name, units, step, output, arguments, processes=1, limit=limit)
     if known:
         made = f"sentences translated: {result.metrics.get('sentences', 0):,}"
-        say(f"{name}: {made}; finished shards had the others")
+        say(f"{name}: {made}; the other translations are from finished shards")
     return result
 
 
@@ -142,7 +142,11 @@ class _Translate(OverlappingDoFn):
             made = made.take(pa.array(spread(codes, unit.candidates)))
             translated = np.unique(codes, return_index=True)[1][new]
             spared = texts.take(pa.array(np.delete(np.arange(len(texts)), translated)))
-            numbers["saved"] = {"nmt.reuse" if kept else "input.unique": self._saved(spared)}
+            languages = job.model.languages
+            language = (languages.source if languages else None) or ENGLISH
+            tokens = len(moses_tokens(spared, language).values)
+            saved = Saved(rows=len(spared), tokens=tokens)
+            numbers["saved"] = {"nmt.reuse" if kept else "input.unique": saved}
         parts = with_translations(table, made, unit.candidates, job.direction)
         # Units overlap, so the time of a unit begins when the previous unit finished.
         started, pieces = max(self._started, self.latest["ended"]), [(unit.name, *parts)]
@@ -150,9 +154,3 @@ class _Translate(OverlappingDoFn):
         self.latest["ended"] = time.monotonic()
         attempt.over()
         return receipt
-
-    def _saved(self, texts: pa.Array) -> Saved:
-        """Count the rows and tokens of texts that were not translated."""
-        languages = self.job.model.languages
-        language = (languages.source if languages else None) or ENGLISH
-        return Saved(rows=len(texts), tokens=len(moses_tokens(texts, language).values))

@@ -57,16 +57,14 @@ class BucketMeasurements(Measurements):
 
 
 class Bucket(beam.PTransform):
-    """Assigns deciles: units in, receipts out. Reads the scores twice, and then writes each
-    shard."""
+    """Assigns deciles: units in, receipts out. Reads the scores twice, and then writes shards."""
 
     def __init__(self, output: str, scorers: Sequence[str]):
         super().__init__()
         self.output, self.scorers = output, tuple(scorers)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find the bounds of the deciles over the whole corpus, and then the deciles of every
-        row."""
+        """Find the bounds of the deciles over the whole corpus, and then the decile of each row."""
         scorers = self.scorers
 
         def read(unit: Unit) -> Columns:
@@ -96,12 +94,12 @@ def summarise(receipts: Sequence[Receipt]) -> dict[str, Deciles]:
 
 
 def _merged(many: Sequence[Deciles]) -> Deciles:
-    lowest, highest = (
+    rows, lowest, highest = (
         [[value for value in values if value is not None] for values in zip(*columns, strict=True)]
-        for columns in ([d.lowest for d in many], [d.highest for d in many])
+        for columns in zip(*((of.rows, of.lowest, of.highest) for of in many), strict=True)
     )
     return Deciles(
-        rows=[sum(rows) for rows in zip(*(d.rows for d in many), strict=True)],
+        rows=[*map(sum, rows)],
         lowest=[min(values, default=None) for values in lowest],
         highest=[max(values, default=None) for values in highest],
     )

@@ -48,8 +48,7 @@ class ColumnDiff:
 
 
 def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str, ColumnDiff]:
-    """Find the columns in which two sets of part files differ. Rows with the same identifiers
-    match."""
+    """Find the columns in which two sets of part files differ. Rows with equal ids match."""
     found: dict[str, ColumnDiff] = {}
     common = Counter(s.digest for s in first) & Counter(s.digest for s in second)
     sides = [_others(side, Counter(common)) for side in (first, second)]
@@ -69,8 +68,7 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
 
 
 def _others(shards: Sequence[Shard], common: Counter[str]) -> list[Shard]:
-    """Return the part files that the other side lacks, and verify the part files that both sides
-    have."""
+    """Return the part files that the other side lacks, and verify the part files of both sides."""
     equal: list[Shard] = []
     others: list[Shard] = []
     for shard in shards:

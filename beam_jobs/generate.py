@@ -120,8 +120,7 @@ class _Generate(UnitDoFn):
         return self.commit(unit.rows, pieces, GenerateMeasurements(generators=used))
 
     def _ask(self, requests: Iterable[Request], files: AnswerFiles) -> dict[str, Answer]:
-        """Return the answers to all requests, by key: from the answer files, or from the
-        generators.
+        """Return the answers to all requests, by key, from the answer files or the generators.
 
         If too many candidates are rejected, the job ends without sending the remaining requests.
         """
@@ -200,8 +199,7 @@ def requests(
 def _rows(
     pairs: pa.Table, generator: ChatGenerator, first: int, found: Sequence[Found]
 ) -> pa.Table:
-    """Make a numbered row for each expected candidate, with its text or the reason for rejecting
-    it."""
+    """Make a numbered row for each expected candidate, with its text or reason for rejection."""
     row = np.repeat(np.arange(len(pairs)), generator.n)
     number = np.tile(np.arange(first, first + generator.n, dtype=np.int8), len(pairs))
     table = pairs.take(pa.array(row)).append_column(schema.CANDIDATE, pa.array(number))

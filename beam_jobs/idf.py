@@ -27,14 +27,10 @@ def run(
         references = read_shard(unit.shard, ["reference"])["reference"]
         return count_words(references.combine_chunks(), language)
 
-    words = (
-        "Count" >> beam.Map(count)
-        | "Add" >> beam.CombineGlobally(MERGE_COUNTS)
-        | "As table" >> beam.Map(_as_table)
-    )
+    def as_table(counts: WordCounts) -> pa.Table:
+        return counts.table.replace_schema_metadata({_DOCUMENTS: str(counts.documents)})
+
+    add = "Add" >> beam.CombineGlobally(MERGE_COUNTS)
+    words = "Count" >> beam.Map(count) | add | "As table" >> beam.Map(as_table)
     table = collect("idf", units, words, output, arguments)
     return WordCounts(int(table.schema.metadata[_DOCUMENTS]), table.replace_schema_metadata())
-
-
-def _as_table(counts: WordCounts) -> pa.Table:
-    return counts.table.replace_schema_metadata({_DOCUMENTS: str(counts.documents)})

@@ -95,8 +95,7 @@ class Reading:
 
 
 class Ingest(beam.PTransform):
-    """Reads bitexts: units in, receipts out. `rows` is an estimate, and `ids` has each
-    `Bitext.ids`."""
+    """Reads bitexts: units in, receipts out. `rows` is an estimate; `ids`: see `Bitext.ids`."""
 
     def __init__(
         self, output: str, reading: Reading, rows: int, ids: Collection[str] = ("given", "made")
@@ -297,8 +296,7 @@ def _divided(block: RowBlock, why: np.ndarray, sides: list[str]) -> tuple[pa.Tab
 
 
 def _as_candidates(pairs: pa.Table, rejected: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Turn pairs of one language into candidates: the column that was read as source is the
-    translation."""
+    """Turn pairs of one language into candidates: the source column becomes the translation."""
     second = pairs["source"]
     pairs = pairs.set_column(1, pairs.schema.field(1), pa.array([""] * len(pairs), pa.string()))
     made = pairs.add_column(3, schema.BACK_TRANSLATE.field("translation"), second)

@@ -3,8 +3,7 @@
 A pair nearly repeats another pair if the Jaccard index of their sets of character n-grams reaches a
 threshold on both sides. Rows with an equal band are candidates for an exact comparison. In each
 group of candidates, a row is compared with the first row of the group and the row before it only,
-so that large groups cost no more time per row. The result depends only on the texts and their
-order.
+so that the time per row is constant. The result depends only on the texts and their order.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ class Texts(NamedTuple):
 
 
 Near = tuple[np.ndarray, pa.Array]
-"""Rows of a unit that nearly repeat earlier rows, int64 [n], ascending, and the earlier rows'
-ids."""
+"""Rows of a unit that nearly repeat earlier rows, ascending int64 [n], and the earlier ids."""
 
 
 def bands(threshold: float) -> tuple[int, int]:
@@ -65,8 +63,7 @@ def bands(threshold: float) -> tuple[int, int]:
 
 
 def ngrams(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return hashes of the character n-grams of n texts, uint64 [k], and their numbers, int64
-    [n]."""
+    """Return hashes of the character n-grams of n texts, uint64 [k], and their counts [n]."""
     padded = pc.binary_join_element_wise(texts, "\0" * _GRAM, "")
     lengths = pc.utf8_length(padded).to_numpy().astype(np.int64)
     text = bytes(padded.buffers()[2] or b"").decode()
@@ -105,8 +102,7 @@ def band_keys(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray
 
 
 def candidates(keys: np.ndarray, *order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs (later, earlier) of entries with equal keys, sorted by `order`, its last array
-    first.
+    """Return pairs (later, earlier) of entries with equal keys, sorted by the last of `order`.
 
     >>> [of.tolist() for of in candidates(np.array([5, 7, 5, 5, 5]), np.arange(5))]
     [[2, 3, 4, 3, 4], [0, 0, 0, 2, 3]]
@@ -138,8 +134,7 @@ def jaccard(one: pa.Array, other: pa.Array) -> np.ndarray:
 
 
 def near_copies(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray:
-    """Mark those of n pairs of normalised texts that nearly repeat an earlier pair, in memory: bool
-    [n]."""
+    """Mark the pairs of normalised texts that nearly repeat an earlier pair: bool [n]."""
     keys, found = band_keys(first, second, threshold), np.zeros(len(first), bool)
     rows = np.repeat(np.arange(len(first)), keys.shape[1])
     later, earlier = candidates(keys.ravel(), rows)

@@ -128,7 +128,7 @@ class ExactDeciles(beam.PTransform):
 
     `bucketed = scored.pairs | ExactDeciles(["trigram_overlap"])`. The sizes of deciles differ by at
     most one row. Ids (with `candidate`, if present) must therefore be unique. Scores are
-    np.float32. Rows with a score that is not finite are rejected. The rows must be bounded, in the
+    np.float32, and rows with infinite or missing scores are rejected. Rows must be bounded, in the
     global window.
     """
 
@@ -172,8 +172,7 @@ def _divided(
     added: Sequence[pa.Field],
     accelerator: str | None = None,
 ) -> PairsAndRejects:
-    """Divide rows into accepted and rejected rows, with a resource that is loaded once per
-    process."""
+    """Divide rows into accepted and rejected rows, with a resource loaded once per process."""
     given = _fields(pairs)
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]

@@ -79,7 +79,7 @@ class Probing:
         return np.bincount(_deciles(self.shards, self.score), minlength=10)
 
     def pairs(self, probe: Probe) -> list[pa.StringArray]:
-        """Draw the pairs of a probe. All ranges draw in the same random order, so that they share
+        """Draw the pairs of a probe. All ranges draw in the same order, so that they share
         pairs."""
         deciles = _deciles(self.shards, self.score)
         order = np.random.default_rng(probe.seed).permutation(len(deciles))

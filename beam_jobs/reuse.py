@@ -108,7 +108,9 @@ class WithKept(beam.PTransform):
         prefix, count = storage.join(output, HASHES, secrets.token_hex(4)), self.partitions
 
         def write(index: int, rows: pa.Table, hashes: np.ndarray) -> Iterator[tuple[int, Block]]:
-            rows = rows.append_column("hash", binary(hashes))
+            data = pa.py_buffer(np.ascontiguousarray(hashes))
+            column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(hashes), [None, data])
+            rows = rows.append_column("hash", column)
             yield from _write(f"{prefix}-{index}", index, rows, hashes[:, 0] % np.uint64(count))
 
         def known(element: tuple[int, Any, Any]) -> Iterator[tuple[int, Block]]:
@@ -184,12 +186,6 @@ def read_kept(blocks: Sequence[Block], candidates: int) -> tuple[np.ndarray, pa.
 def spread(rows: np.ndarray, candidates: int) -> np.ndarray:
     """Return the indices of the `candidates` neighbouring rows of each row, int64."""
     return np.asarray(rows[:, None].astype(np.int64) * candidates + np.arange(candidates)).ravel()
-
-
-def binary(hashes: np.ndarray) -> pa.Array:
-    """Return hashes, uint64 [n, 2], as a column."""
-    data = pa.py_buffer(np.ascontiguousarray(hashes))
-    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(hashes), [None, data])
 
 
 def _write(path: str, index: int, table: pa.Table, keys: np.ndarray) -> Iterator[tuple[int, Block]]:

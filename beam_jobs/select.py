@@ -41,8 +41,7 @@ from paraloom.beam_jobs.transforms.order_statistics import (
 
 
 class Select(beam.PTransform):
-    """Selects pairs: units in, receipts out. `rows` is an estimate; `text` also writes the text
-    form."""
+    """Selects pairs: units in, receipts out. `rows` is an estimate; `text` adds the text form."""
 
     def __init__(self, output: str, criteria: Criteria, rows: int, *, text: bool = False):
         super().__init__()
@@ -88,8 +87,7 @@ class _Decided:
     def read(
         self, unit: Unit, duplicates: np.ndarray, near: Near | None = None
     ) -> tuple[pa.Table, np.ndarray]:
-        """Return the ids and generators of rows, and the reason for rejecting each row or "":
-        object [n]."""
+        """Return the ids and generators of rows, and the reason for rejecting each row, or ""."""
         kept = decode(storage.read_bytes(f"{self.prefix}-{unit.index}"))
         reasons = kept[schema.REASON.name].to_numpy()
         reasons[duplicates] = REPEATS

@@ -12,8 +12,7 @@ White space at the ends of ids and sentences is removed. The text is otherwise u
 - it has the wrong number of columns, or is no valid JSON object, CSV row or TMX unit;
 - a value is missing or has the wrong type, except in columns that the user keeps;
 - its id, source or reference is empty or longer than `max_characters`, or the line is far longer;
-- a column is not valid UTF-8, or contains a control character, U+2028 or U+2029, at which some
-  tools break lines.
+- a column is not valid UTF-8, or contains a control character, U+2028 or U+2029 (line breaks).
 
 A `UserError` reports files that are missing, unreadable, truncated, corrupt, no text, or all empty.
 It also reports globs without a match, missing columns, and Moses files of unequal length.

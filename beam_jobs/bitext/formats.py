@@ -65,15 +65,15 @@ class Moses(BitextReader):
         source, reference = (expand(paths[side], f"input.paths.{side}") for side in self.columns)
         if len(source) != len(reference):
             raise UserError(
-                f"input.paths: needs as many source as reference files; {paths['source']} gives "
-                f"{len(source)}, and {paths['reference']} {len(reference)}"
+                "input.paths: the numbers of source and reference files must be equal; "
+                f"{paths['source']} matches {len(source)} files, and {paths['reference']} matches "
+                f"{len(reference)}"
             )
         return list(zip(source, reference, strict=True))
 
 
 class Opus(Moses):
-    """Corpora of OPUS by name, `corpus` or `corpus@version`, which are downloaded once into a
-    cache."""
+    """Corpora of OPUS by name, `corpus` or `corpus@version`, downloaded once into a cache."""
 
     name = "opus"
 
@@ -140,8 +140,7 @@ class PlainText(BitextReader):
 
 
 class JsonLines(RecordReader):
-    """JSON Lines: one object per line. A dot in a column name refers to a field of a nested
-    object."""
+    """JSON Lines: one object per line. Dots in a column name refer to fields of nested objects."""
 
     name = "jsonl"
     skip_empty_lines = True
@@ -249,8 +248,7 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
     """Find the files that paths and globs match, and check that each file can be opened.
 
     The matches of a glob are sorted, and a file that several globs match is read once. Moses needs
-    `{"source": …, "reference": …}`, each a path, a glob or a list. In other formats, some files may
-    be empty.
+    `{"source": …, "reference": …}`, each a path, a glob or a list.
 
     >>> find_bitext("moses", {"source": "data/*.cs.gz", "reference": "data/*.en.gz"})
     ... # doctest: +SKIP
@@ -290,8 +288,7 @@ def reader_of(bitext: Bitext) -> BitextReader:
 
 
 def find_ranges(bitext: Bitext, lines: int, copies: str | None = None) -> list[Range]:
-    """Divide a bitext into ranges of at least `lines` rows (the last may be shorter) if its format
-    allows it. `lines` is a multiple of the rows per shard."""
+    """Divide a bitext into ranges of `lines` rows, a multiple of the rows per shard, or more."""
     return reader_of(bitext).ranges(bitext, lines, copies)
 
 

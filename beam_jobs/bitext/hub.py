@@ -1,5 +1,4 @@
-"""Data sets of the Hugging Face Hub: Parquet files, by subset and split as in the library
-`datasets`."""
+"""Data sets of the Hugging Face Hub: Parquet files, by subset and split as in `datasets`."""
 
 import posixpath
 import re
@@ -34,13 +33,11 @@ _WAYS: tuple[Callable[[list[str]], Iterable[str]], ...] = (
     lambda parts: _named(parts[-1]),
     lambda parts: ["train"],
 )
-"""Ways to find the splits of a file's path. The first way that finds a split of any file is
-used."""
+"""Ways to find the splits of a path. The first way that finds a split of any file is used."""
 
 
 class Hub(Parquet):
-    """A data set on the Hub, or a local folder with the same layout: the Parquet files of one
-    split."""
+    """A data set on the Hub, or a local folder of the same form: the Parquet files of one split."""
 
     name = "hub"
 

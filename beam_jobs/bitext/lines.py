@@ -100,8 +100,7 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
 
 @contextmanager
 def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
-    """Open a range of lines in a file; raise UserError at the end if the lines changed since
-    `index`."""
+    """Open a range of lines; raise UserError at the end if the lines changed since `index`."""
     with file_errors(path), open_file(span.copy or path) as raw:
         raw.seek(0 if span.copy else span.start)
         file = unpacked(buffered(raw), span.copy) if span.copy else raw
@@ -114,12 +113,10 @@ def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
 def index(
     path: str, sha256: str | None, lines: int, copies: str | None = None
 ) -> tuple[int, list[Span]]:
-    """Count the lines of a file, and divide it into spans of `lines` lines; the last may be
-    shorter.
+    """Count the lines of a file, and divide it into spans of `lines` lines.
 
-    The spans of a file that is compressed or not in UTF-8 are copied to files whose names begin
-    with `copies`, because such a file can only be read from its beginning. Without `copies`, it has
-    no spans.
+    A file that is compressed or not in UTF-8 can only be read from its beginning. Its spans are
+    copied to files whose names begin with `copies`. Without `copies`, it has no spans.
     """
     total, here, last = 0, 0, b""
     with open_text(path, sha256) as stream, ExitStack() as stack:
@@ -195,11 +192,9 @@ def changed(path: str) -> UserError:
 
 
 def blocks(stream: BinaryIO, rows: int, limit: int) -> Iterator[list[bytes]]:
-    """Split `stream` into lines without line ends, and yield lists of `rows` lines or, at the end,
-    fewer.
+    """Split `stream` into lines without line ends, and yield lists of at most `rows` lines.
 
-    A line longer than `limit` bytes is shortened, and marked by a final line feed, which no other
-    line has.
+    A line longer than `limit` bytes is shortened and marked by a final line feed.
     """
     lines = chain.from_iterable(_split(stream, limit))
     return iter(lambda: list(islice(lines, rows)), [])

@@ -34,8 +34,8 @@ def fetch(name: str, codes: tuple[str, str]) -> tuple[str, str]:
         raise UserError(f"input.paths: {name} is not a name of OPUS, such as Books or Books@v1")
     home, version = user_cache() / "opus" / match[1], match[2]
     latest = home / f"latest.{pair}"
-    failed = f"input.paths: {name}: cannot be fetched now; the part here is kept: try again, or "
-    failed += "fetch its Moses files elsewhere and read them with format: moses"
+    failed = f"input.paths: {name}: cannot be fetched now; try again to continue the download, or "
+    failed += "download its Moses files elsewhere and read them with format: moses"
     with locked(home / ".lock"), in_one_line(failed):
         version = version or (latest.read_text() if latest.is_file() else None)
         if not (home / f"{version}.{pair}").is_dir():

@@ -51,8 +51,7 @@ class Parquet(RecordReader):
             return int(file.metadata.num_rows), size(bitext.paths[0])
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Yield the rows of a part, `rows` at a time; raise UserError at the end if the file
-        changed."""
+        """Yield the rows of a part, `rows` at a time; raise UserError if the file changed."""
         (path,), at = bitext.paths, part.before
         with _opened(path) as file:
             end = min(at + part.lines, file.metadata.num_rows)

@@ -48,8 +48,7 @@ def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Bit
 
 
 def rows_per_shard(bitexts: Sequence[Bitext]) -> int:
-    """Return the rows per shard, by the files alone: from 500 (a minute for a slow model) to
-    10,000."""
+    """Return the number of rows per shard, 500 to 10,000, which depends on the files alone."""
     rows, _ = _estimate(bitexts)
     return next((step for most, step in _STEPS.items() if rows <= most), 10_000)
 

@@ -49,8 +49,7 @@ class BitextReader:
         return [(path,) for path in expand(self.listed(paths), "input.paths")]
 
     def listed(self, paths: Paths) -> list[str]:
-        """Check that `input.paths` is a list that is not empty, rather than a list for each
-        side."""
+        """Check that `input.paths` is a list, not a list for each side, and is not empty."""
         if isinstance(paths, dict):
             raise UserError(
                 f"input.paths: format {self.name} needs a list, not source and reference"
@@ -60,8 +59,7 @@ class BitextReader:
         return paths
 
     def describe(self, path: str, layout: Layout) -> Columns:
-        """Open a file and describe its columns. The type of a kept column is null if it is
-        unknown."""
+        """Open a file and describe its columns. An unknown type of a kept column is null."""
         with open_text(path) as stream:
             columns = self.columns_of(path, stream.readline(CHUNK))
         further = [name for name in columns if name not in INGEST.names]
@@ -104,15 +102,14 @@ class BitextReader:
         return sum(1 for _ in re.finditer(rb"^.*\S.*\n", text, re.MULTILINE))
 
     def line_limit(self, max_characters: int) -> int:
-        """Return the longest line to read, in bytes: three columns with 4 bytes per character, and
-        scores."""
+        """Return the longest line to read, in bytes: three columns of 4-byte characters and
+        more."""
         return 12 * max_characters + 1_000
 
     def read(
         self, bitext: Bitext, *, rows: int, max_characters: int, part: Range | None = None
     ) -> Iterator[RowBlock]:
-        """Read a bitext, or a part of it, in blocks of `rows` rows or lines; the last may be
-        shorter.
+        """Read a bitext, or a part of it, in blocks of at most `rows` rows or lines.
 
         The content of a block depends on the files alone. A truncated or changed file is only
         detected at its end, so publish nothing before the last block has been read.
@@ -122,8 +119,8 @@ class BitextReader:
             yield checked(bitext, block, max_characters)
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Yield the rows of a part. At most `rows` lines of `limit` bytes of each file are in
-        memory."""
+        """Yield the rows of a part. Memory contains at most `rows` lines of `limit` bytes per
+        file."""
         before = part.before
         with ExitStack() as stack:
             if part.spans:

@@ -1,7 +1,6 @@
 """Reading and checking of Beam's options.
 
-Functions import Beam only where they use it, because the import takes longer than a whole command
-that has nothing to do.
+Functions import Beam only where they use it, because the import is slow.
 """
 
 from __future__ import annotations

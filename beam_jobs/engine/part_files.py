@@ -57,8 +57,7 @@ def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def extended(data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
-    """Add `columns` to the part file `data`. Its pages are copied if `schema` begins with its
-    columns."""
+    """Add `columns` to a part file. Its pages are copied if `schema` begins with its columns."""
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         own, groups = file.schema_arrow.names, file.num_row_groups
     further = schema.names[len(own) :]

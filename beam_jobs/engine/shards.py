@@ -178,8 +178,7 @@ def content_key(*parts: object) -> str:
 
 
 def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Unit]:
-    """Make one unit per shard. Its key combines the stage's `key` with the shard's name and
-    content."""
+    """Make one unit per shard. Its key combines the stage's `key` with the shard's content."""
     return [
         Unit(index=i, key=content_key(key, of.name, of.digest), shard=of, candidates=candidates)
         for i, of in enumerate(shards)
@@ -310,8 +309,7 @@ def read_receipt(folder: str, name: str, kind: str = RECEIPTS) -> Receipt | None
 
 
 def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
-    """Remove receipts, so that their units are unfinished. Keep copies of receipts with column
-    keys."""
+    """Remove receipts, so that their units are unfinished. Copy receipts with column keys."""
 
     def set_aside(receipt: Receipt) -> None:
         if receipt.numbers.get("columns"):
@@ -373,8 +371,7 @@ def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
 def copy_pairs(source: str, target: str) -> None:
     """Replace the stage at `target` by a copy of the finished stage at `source`.
 
-    The old receipts are removed first and the new ones are written last. A partial copy therefore
-    never counts as finished.
+    Old receipts are removed first and new ones written last: a partial copy never seems finished.
     """
 
     def copied(receipt: Receipt) -> Receipt:

@@ -57,8 +57,7 @@ class UnitDoFn(beam.DoFn):
         yield receipt
 
     def tell(self, unit: WorkUnit, rows: float) -> None:
-        """Report how many rows of a unit are done, at most once a second and only to a local
-        folder."""
+        """Write how many rows of a unit are done, at most once a second, to a local folder only."""
         if time.monotonic() - self._told >= 1 and not storage.is_remote(self.output):
             self._told = time.monotonic()
             path = storage.join(self.output, UNDER_WAY, unit.name)

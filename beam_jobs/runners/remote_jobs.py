@@ -87,8 +87,7 @@ class User:
             listener(job)
 
     def cancels(self) -> bool:
-        """Whether Ctrl-C also cancels the job: `--on_interrupt`, or the user's answer at a
-        terminal.
+        """Whether Ctrl-C also cancels the job: `--on_interrupt`, or the user's answer.
 
         Without an option or a terminal, the job is cancelled, because nobody may be there to cancel
         it later. A second Ctrl-C instead of an answer lets the job run.

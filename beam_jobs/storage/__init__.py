@@ -1,8 +1,7 @@
 """Atomic reading and writing of whole files, local or in an object store.
 
 A shard is small enough to be read or written as one block of bytes. Local files are written under a
-temporary name and then renamed. Object stores show complete objects only, so no renaming is needed
-there.
+temporary name and then renamed. Object stores show complete objects only.
 
 All functions raise `MissingError` if a file does not exist, and `UserError` if it cannot be read or
 written. The error names the path.
@@ -62,10 +61,9 @@ def read_bytes(path: str, start: int = 0, end: int | None = None) -> bytes:
 
 
 def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
-    """Write `data`, which must not be empty, atomically. With `replace=False`, keep an existing
-    file.
+    """Write `data`, which must not be empty, to `path` atomically; return whether it was written.
 
-    Returns whether the file was written. In an object store, the check is a separate request.
+    With `replace=False`, an existing file is kept. In a store, this check is a separate request.
     """
     if not replace and exists(path):
         return False
@@ -166,8 +164,7 @@ def _listed(prefix: str, delimiter: str | None = None) -> list[StoredObject]:
 
 
 def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Apply `function`, which reads or writes a file, to all items concurrently; return the
-    results.
+    """Apply `function`, which reads or writes a file, to all items concurrently.
 
     After an error, no call continues to run.
     """

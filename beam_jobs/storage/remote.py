@@ -91,8 +91,7 @@ def publish(folder: Path, path: str) -> None:
 
 
 def local_workdir(run: str) -> Path:
-    """Return the local folder of a run; for a remote run, a folder for files that are not
-    uploaded."""
+    """Return the local folder of a run; for a remote run, it has files that are not uploaded."""
     if not storage.is_remote(run):
         return Path(run)
     run = run.rstrip("/")

@@ -42,8 +42,7 @@ _BY = "by <=, >=, <, > or in"
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A condition `column operator value`. With `in`, the value is (lowest, highest), both
-    inclusive.
+    """A condition `column operator value`. With `in`, the value is (lowest, highest), inclusive.
 
     In columns other than scores, `=` and `!=` compare with a word.
 
@@ -72,7 +71,7 @@ class Predicate:
             return cls(column, found["compare"], float(found["value"]))
         low, high = float(found["low"]), float(found["high"])
         if low > high:
-            raise ValueError(f"{text!r} can never hold: {low:g} is more than {high:g}")
+            raise ValueError(f"{text!r} can never be true: {low:g} is more than {high:g}")
         return cls(column, "in", (low, high))
 
     @property
@@ -83,8 +82,7 @@ class Predicate:
         return self.value if isinstance(self.value, tuple) else (self.value,)
 
     def check(self, scorers: Sequence[str], kept: Sequence[str] = ()) -> None:
-        """Check that pairs that are scored with `scorers` have the column, and that deciles are
-        valid."""
+        """Check that pairs with scores by `scorers` have the column, and that deciles are valid."""
         deciles = [schema.decile(score) for score in scorers]
         if self.column in kept:
             return
@@ -100,7 +98,7 @@ class Predicate:
             raise ValueError(f"'{self}': deciles are whole numbers from 0 to 9")
 
     def check_untranslated(self, kept: Collection[str] = (), own: bool = False) -> None:
-        """Check that untranslated pairs have the column. With `own`, a user's model identifies
+        """Check that untranslated pairs have the column; `own`: the user's model finds
         languages."""
         name, known = self.column, (*COLUMNS, *kept)
         word = self.value if isinstance(self.value, str) else None
@@ -133,8 +131,7 @@ class Predicate:
         return pa.scalar(words.get(str(self.value), self.value)).cast(kind)
 
     def holds(self, values: np.ndarray) -> np.ndarray:
-        """Mark the values that satisfy the condition, bool [n]. They are compared in their own
-        type."""
+        """Mark the values that satisfy the condition, bool [n]; compare them in their own type."""
         with np.errstate(over="ignore"):  # as a float32, 1e99 is inf, which compares correctly
             if isinstance(self.value, tuple):
                 low, high = self.value
@@ -161,8 +158,7 @@ _FINAL = r"[.!?…。！？．؟۔।॥։።][\"'”’“‘»«›)\]）」�
 
 
 def _letters(text: pa.Array, language: str) -> np.ndarray:
-    """Share of letters, with their combining marks, among the characters that are not spaces: [0,
-    1]."""
+    """Share of letters, with combining marks, among characters that are not spaces: 0 to 1."""
     letters = pc.utf8_length(pc.replace_substring_regex(text, r"[^\p{L}\p{M}]+", ""))
     visible = pc.utf8_length(pc.replace_substring_regex(text, r"\s+", ""))
     return np.asarray(letters.to_numpy() / np.maximum(visible.to_numpy(), 1))

@@ -45,8 +45,7 @@ def export_tsv(output: str, receipts: Sequence[Receipt], score: str, threads: in
     """Write reference, translation and score of each pair, tab-separated, into a gzip file.
 
     Each part file becomes one gzip member, which a worker wrote. A member that is missing or has
-    changed is made again. Texts contain no tabs and line ends, because earlier jobs reject such
-    texts.
+    changed is made again. Texts contain no tabs and no line ends, because earlier jobs reject them.
     """
 
     def member(receipt: Receipt) -> bytes:

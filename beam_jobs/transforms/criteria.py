@@ -65,8 +65,7 @@ class Criteria:
 
 
 def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]:
-    """Yield the conditions on single rows in order: reason, failing rows (bool [n]), values,
-    bounds."""
+    """Yield the conditions on rows, in order: reason, failing rows (bool [n]), values, bounds."""
     if (chosen := criteria.deciles) is not None:
         decile = table[schema.decile(criteria.by)].to_numpy()
         reason = f"outside the selected deciles of {criteria.by}"
@@ -83,8 +82,7 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
 def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
     """For rows that fail exactly one of the `conditions`, return its number and the distance to it.
 
-    The number is int [n], −1 for other rows. The distance is float64 [n], between the value and the
-    nearest bound.
+    The number is int [n], −1 for other rows. The distance is float64 [n], to the nearest bound.
     """
     failed, which, distance = np.zeros((3, table.num_rows))
     for number, (_, fails, values, bounds) in enumerate(conditions(table, criteria)):
@@ -130,8 +128,7 @@ def _why(predicate: Predicate) -> str:
 
 
 def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:
-    """Choose translations of each source, bool [n], and return why other translations are
-    rejected."""
+    """Choose translations of each source, bool [n]; return why other translations are rejected."""
     order = np.arange(len(table))
     if criteria.rank:
         order = best_first(table, criteria.rank)
@@ -154,8 +151,7 @@ def best_candidates(table: pa.Table) -> np.ndarray:
 
 
 def best_first(table: pa.Table, score: str) -> np.ndarray:
-    """Return the order of rows, int64 [n], that sorts the candidates of each source by falling
-    score."""
+    """Return the order of rows, int64 [n], that sorts candidates of a source by falling score."""
     return np.lexsort((-table[score].to_numpy(), _sources(table)))
 
 
@@ -258,8 +254,7 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
 
 
 def kinds_of(table: pa.Table, criteria: Criteria) -> np.ndarray:
-    """Return the kind of each row, [n], from which rows are drawn separately: its generator, if
-    any."""
+    """Return the kind of each row, [n]; rows are drawn separately from each kind (generator)."""
     if criteria.per_generator is None:
         return np.full(len(table), "sample", object)
     return np.asarray(table[schema.GENERATOR.name].to_pylist(), object)

@@ -44,8 +44,7 @@ def partitions(rows: int) -> int:
 def write_hashes(
     path: str, unit: int, hashed: Iterable[Hashes], count: int
 ) -> Iterator[tuple[int, Place]]:
-    """Write the hashes of a unit, block by block; yield each partition with the place of its
-    hashes."""
+    """Write the hashes of a unit, block by block; yield each partition and where its hashes are."""
     written, blocks = 0, (block for block in hashed if len(block[1]))
     if (first := next(blocks, None)) is None:
         return
@@ -121,8 +120,7 @@ class WithDuplicates(beam.PTransform):
     """Finds duplicates: units in; units with their sorted duplicate rows, int64, out.
 
     The first of several equal rows, by unit and row, is no duplicate. Hashes are written to files,
-    because Beam's local runner keeps shuffled data in memory. Only 16 bytes per duplicate are
-    shuffled.
+    because Beam's local runner keeps shuffled data in memory.
 
     Args:
         hashes: reads the hashes of a unit, in blocks of any size; None to find nothing.

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 RULES = ("equal", "n-grams", "similarity")
-"""The rules that find an evaluation sentence. The first rule that applies to a row is the
-reason."""
+"""The rules that find an evaluation sentence, in the order in which they are applied."""
 
 WORDS = 5  # words per n-gram
 SHARE = 0.7  # share of the shorter sentence's n-grams that the longer one must contain
@@ -65,8 +64,7 @@ class EvaluationSentences:
         self._with = [which.T.tocsr() for which in self._which(normal, rows, grams)]
 
     def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
-        """For each rule, mark the sentences in n texts and `normal`, the normalised texts: nonzero
-        [n, m]."""
+        """For each rule, mark the sentences in n texts, with `normalised` texts: nonzero [n, m]."""
         from scipy.sparse import vstack
 
         step = max(1, _MOST // len(self.table))
@@ -118,8 +116,7 @@ def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.
 
 
 def ngrams(normal: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct n-grams of each `normalised` text: rows, int64 [k], and hashes, uint64
-    [k].
+    """Return rows, int64 [k], and hashes, uint64 [k], of the distinct n-grams of each text.
 
     In scripts without spaces, each letter counts as a word.
     """
@@ -158,8 +155,7 @@ class Exclusion:
     model: str | None = None  # sentence-transformers model for the cosines
 
     def reasons(self, texts: Sequence[pa.Array], normal: Sequence[pa.Array]) -> np.ndarray:
-        """Return reasons for rejection, object [n], "" for other rows; arguments have a column per
-        side."""
+        """Return reasons for rejection, object [n], "" for other rows, from a column per side."""
         sentences = _opened(self)
         sides = [sentences.find(*side) for side in zip(texts, normal, strict=True)]
         reasons = np.full(len(normal[0]), "", object)

@@ -69,8 +69,7 @@ class Sketch:
         return sum(len(keys) << level for level, keys in enumerate(self.levels))
 
     def compress(self) -> None:
-        """In levels with too many keys, replace each pair of neighbouring keys by one of the
-        two."""
+        """In levels with too many keys, move one key of each two neighbours to the next level."""
         for level, keys in enumerate(self.levels):
             if len(keys) <= CAPACITY:
                 continue
@@ -194,8 +193,7 @@ def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> n
 
 
 class OrderStatistics(beam.PTransform):
-    """Finds exact order statistics: units in; one element out, the `Targets` at the ranks of all
-    scores."""
+    """Finds exact order statistics: units in; the `Targets` at the ranks of all scores out."""
 
     def __init__(self, read: ReadColumns, ranks: Ranks, *, seed: int = 0):
         super().__init__()
@@ -232,8 +230,7 @@ def _rows_held(windowed: dict[str, Windowed]) -> int:
 
 
 def _keys(columns: Columns, seed: int) -> Iterable[tuple[str, np.ndarray, np.ndarray]]:
-    """Yield the name of each score, its keys (score and half of the hash), and the hashes: uint64
-    [n]."""
+    """Yield each score's name, keys (score and half of the hash) and hashes: uint64 [n]."""
     found: dict[int, np.ndarray] = {}  # hashes of ids that several columns share
     for name, column in columns.items():
         hashes = found.get(id(column.ids))

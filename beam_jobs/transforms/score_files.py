@@ -36,8 +36,7 @@ def find_score_files(name: str, paths: str | list[str], *, candidates: bool) -> 
 
 
 def read_scores(file: ScoreFile) -> Iterator[tuple[pa.Array, np.ndarray]]:
-    """Yield blocks of row identifiers, as in `schema.row_ids`, and values (float32, NaN if
-    missing)."""
+    """Yield blocks of row identifiers (`schema.row_ids`) and values (float32, NaN if missing)."""
     with file_errors(file.path):
         for batch in _batches(file):
             *ids, values = (batch[name] for name in file.columns)

@@ -33,17 +33,11 @@ class Direction(NamedTuple):
     added: dict[str, str]  # new columns, and their names in the output of `Translator.translate`
 
 
-BACK = Direction(
-    job="back_translate",
-    text="source",
-    output=schema.BACK_TRANSLATE,
-    added={name: name for name in schema.BACK_TRANSLATE.names[len(schema.INGEST) :]},
-)
+_ADDED = schema.BACK_TRANSLATE.names[len(schema.INGEST) :]
+BACK = Direction("back_translate", "source", schema.BACK_TRANSLATE, {n: n for n in _ADDED})
 """Translates the source of every pair."""
 
-PIVOT = Direction(
-    job="pivot", text="reference", output=schema.INGEST, added={"source": "translation"}
-)
+PIVOT = Direction("pivot", "reference", schema.INGEST, {"source": "translation"})
 """Translates plain text into the language of the sources."""
 
 COUNTERS = ("sentences", "tokens", "batches", "milliseconds", "rejects", "retries")
@@ -60,7 +54,7 @@ class TranslatorFactory(NamedTuple):
     def open(
         self, threads: int | None, accelerator: str | None = None, only: int | None = None
     ) -> Any:
-        """Load the model as a `Translator`, on GPUs if `accelerator` asks for them, or on the GPU
+        """Load the model as a `Translator`, on GPUs if `accelerator` asks for them, or on GPU
         `only`."""
         from paraloom.models.nmt.translate import Translator
 

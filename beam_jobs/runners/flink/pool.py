@@ -1,11 +1,9 @@
 """A pool of Python workers for all TaskManagers of one machine.
 
 Every TaskManager numbers its workers separately. Beam's worker pool stops workers by number, so one
-TaskManager could stop the worker of another. A worker of this pool ends when its TaskManager
-disconnects or dies.
+TaskManager could stop the worker of another. Here a worker ends when its TaskManager disconnects.
 
-The pool runs any code that it receives. It therefore listens on loopback only, where TaskManagers
-connect to it.
+The pool runs any code that it receives. It therefore listens on loopback only.
 """
 
 import argparse

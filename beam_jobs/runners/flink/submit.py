@@ -1,7 +1,6 @@
 """One-line errors for faults of the Flink cluster, before and while a job runs.
 
-Without these checks, Flink reports a wrong address or a missing TaskManager after minutes, as a
-Java traceback.
+Without these checks, Flink reports a wrong address after minutes, as a Java traceback.
 """
 
 import json

@@ -25,8 +25,7 @@ class FolderOptions(PipelineOptions):
 def main(arguments: Sequence[str]) -> None:
     """Request the job's options, enter its folder, and run Beam's worker.
 
-    `arguments`: the worker's id, and the addresses of Beam's provision, control and logging
-    services.
+    `arguments`: the worker's id, and addresses of Beam's provision, control and logging services.
     """
     worker, provision, control, logging = arguments
     with grpc.insecure_channel(provision) as channel:
