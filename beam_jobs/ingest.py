@@ -38,7 +38,7 @@ from paraloom.models.text.tokens import moses_tokens
 
 _REPEATS = "repeats an earlier pair"
 
-_SPANS = "_spans"  # folder for decompressed copies of the input
+_SPANS = "_spans"  # folder for copies of parts of compressed input
 _SHARDS_PER_UNIT = 8  # a crashed worker loses at most one unit
 
 
@@ -47,7 +47,7 @@ class IngestMeasurements(Measurements):
 
     # Rows that will not be translated, by the configuration key that rejects them.
     saved: dict[str, Saved] = Field(default_factory=dict)
-    cleaned: dict[str, int] = Field(default_factory=dict)  # changed and accepted pairs, by kind
+    cleaned: dict[str, int] = Field(default_factory=dict)  # accepted pairs that changed, by kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,8 @@ class Ingest(beam.PTransform):
 def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
     """Return the ids of a block's pairs; ids that several rows share get suffixes.
 
-    The suffixes are the id made from the texts and, from 2 on, the number among equal rows.
-    `numbers`, [m, 2], has the line and the number of rows that share ids.
+    The first suffix is the id made from the texts. A second suffix numbers equal rows, from 2.
+    `numbers`, [m, 2], contains the line and the number of each row that shares its id.
     """
     ids = block.pairs["id"]
     found = numbers[np.isin(numbers[:, 0], block.lines)]
@@ -174,9 +174,9 @@ def run(
 ) -> Result:
     """Read `bitexts` into `output`. `key` covers their content and the stage's settings.
 
-    First, this process indexes the bitexts, so that workers can read ranges. Compressed files are
-    copied without compression. At most the share `max_rejected` of the rows may be rejected,
-    without rejections by `where`, `unique_pairs` and `near_duplicates`.
+    First, this process divides the bitexts into ranges, and copies the ranges of compressed files.
+    At most the share `max_rejected` of the rows may be rejected. Rejections by `where`,
+    `unique_pairs` and `near_duplicates` do not count.
     """
     spans = storage.join(output, _SPANS)
     units = _units(bitexts, key, reading, spans)

@@ -152,7 +152,7 @@ def reasons(ids: pa.Array) -> np.ndarray:
 
 
 class WithNearDuplicates(beam.PTransform):
-    """Finds near-copies: units with further input in; the same with `Near` appended out.
+    """Finds near-copies: units in; units with `Near` appended out. Further input is kept.
 
     Bands and texts are written to files, in the same way as the hashes of `WithDuplicates`.
 

@@ -128,7 +128,7 @@ class ExactDeciles(beam.PTransform):
 
     `bucketed = scored.pairs | ExactDeciles(["trigram_overlap"])`. The sizes of deciles differ by at
     most one row. Ids (with `candidate`, if present) must therefore be unique. Scores are
-    np.float32, and rows with infinite or missing scores are rejected. Rows must be bounded, in the
+    np.float32. Rows with infinite or missing scores are rejected. Rows must be bounded, in the
     global window.
     """
 

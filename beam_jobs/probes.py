@@ -57,7 +57,7 @@ class Probing:
     """The settings of all probes."""
 
     shards: tuple[Shard, ...]
-    score: str  # the score that the deciles are of
+    score: str  # name of the score that defines the deciles
     most: int  # largest number of pairs per probe
     options: EmbeddingOptions
     labelled: list[LabelledPairs]
@@ -79,8 +79,7 @@ class Probing:
         return np.bincount(_deciles(self.shards, self.score), minlength=10)
 
     def pairs(self, probe: Probe) -> list[pa.StringArray]:
-        """Draw the pairs of a probe. All ranges draw in the same order, so that they share
-        pairs."""
+        """Draw the pairs of a probe. All ranges draw in the same order, so they share pairs."""
         deciles = _deciles(self.shards, self.score)
         order = np.random.default_rng(probe.seed).permutation(len(deciles))
         rows = np.sort(order[np.isin(deciles[order], probe.deciles)][: self.most])
@@ -94,7 +93,7 @@ def run(
     output: str,
     arguments: Sequence[str],
 ) -> list[tuple[float, ...]]:
-    """Train probes on ranges of deciles; return the Pearson × 100 of each range and seed."""
+    """Train probes on ranges of deciles; return the score of each range and seed, Pearson × 100."""
     key, counts = probing.key, probing.counts()
     probes = [
         Probe(content_key(key, deciles, seed), deciles, seed, min(of, probing.most))

@@ -40,7 +40,7 @@ from paraloom.models.printing import say
 _WORTH = 100
 """Largest number of rows to read in unchanged shards per new row.
 
-To translate a few lines that were added to a large corpus is faster than to search for them.
+Translating a few new rows of a large corpus takes less time than searching for them.
 """
 
 _TEXT = pa.large_string()  # a partition may have more than 2 GiB of text
@@ -54,10 +54,10 @@ Block = tuple[int, str, int, int]
 def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str]) -> list[Receipt]:
     """Return the receipts of shards that may have translations for unfinished units.
 
-    They are receipts of this stage, and of the stages in the folders `others`. Outdated receipts of
-    this stage are first written to a file; if the stage has ended, all its receipts are. Their part
-    files are kept until the stage ends again. After a kill, the job therefore finds the same
-    receipts and makes the same batches.
+    The receipts are those of this stage, and of the stages in the folders `others`. This stage's
+    outdated receipts, or all its receipts if the stage has ended, are first written to a file.
+    Their part files are kept until the stage ends again. After a kill, the job therefore finds the
+    same receipts and makes the same batches.
     """
     keys, before = {unit.key for unit in units}, receipts(output)
     present = keys & {receipt.key for receipt in before}

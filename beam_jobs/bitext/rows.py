@@ -54,8 +54,7 @@ class Bitext:
 
     @property
     def ids(self) -> Literal["given", "found", "made"]:
-        """Source of ids: a column with all ids ("given") or some ids ("found"), or the texts
-        ("made")."""
+        """Source of ids: a column with all ids ("given") or some ("found"), or texts ("made")."""
         return ("found" if self.ids_found else "given") if "id" in self.columns else "made"
 
 

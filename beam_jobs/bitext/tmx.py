@@ -114,8 +114,7 @@ def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
 
 
 def _unit(text: bytes) -> tuple[dict[str, str], str]:
-    """Return a unit's attributes, properties and first segment per language, and its XML fault or
-    ""."""
+    """Return a unit's attributes, properties and segments by language, and its XML fault or ""."""
     parser, tree, fault = expat.ParserCreate("utf-8"), TreeBuilder(), ""
     parser.StartElementHandler, parser.EndElementHandler = tree.start, tree.end
     parser.CharacterDataHandler = tree.data

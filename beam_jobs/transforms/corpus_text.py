@@ -74,5 +74,5 @@ def _member(table: pa.Table, score: str) -> bytes:
     lines = pc.binary_join_element_wise(table["reference"], table["translation"], values, "\t")
     lines = lines.combine_chunks()
     whole = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
-    text = pc.binary_join(whole, "\n")[0].as_buffer()  # without the GIL, as the compression
+    text = pc.binary_join(whole, "\n")[0].as_buffer()  # releases the GIL, as gzip does
     return gzip.compress(text.to_pybytes() + b"\n", 6, mtime=0)
