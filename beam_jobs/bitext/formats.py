@@ -187,7 +187,8 @@ class Csv(RecordReader):
         return [dict(zip(names, row, strict=False)) for _, row, _ in rows], names
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Return one range, because quoted text may contain line feeds. It counts too many rows."""
+        """Return one range, because quoted text may contain line feeds. Its rows are an upper
+        bound."""
         return [Range(0, sum(of.lines for of in super().ranges(bitext, rows)))]
 
     def count_in(self, text: bytes) -> int:

@@ -35,7 +35,7 @@ def fetch(name: str, codes: tuple[str, str]) -> tuple[str, str]:
     home, version = user_cache() / "opus" / match[1], match[2]
     latest = home / f"latest.{pair}"
     failed = f"input.paths: {name}: cannot be fetched now; try again to continue the download, or "
-    failed += "download its Moses files elsewhere and read them with format: moses"
+    failed += "fetch its Moses files elsewhere and read them with format: moses"
     with locked(home / ".lock"), in_one_line(failed):
         version = version or (latest.read_text() if latest.is_file() else None)
         if not (home / f"{version}.{pair}").is_dir():

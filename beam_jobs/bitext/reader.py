@@ -102,8 +102,7 @@ class BitextReader:
         return sum(1 for _ in re.finditer(rb"^.*\S.*\n", text, re.MULTILINE))
 
     def line_limit(self, max_characters: int) -> int:
-        """Return the longest line to read, in bytes: three columns of 4-byte characters and
-        more."""
+        """Return the longest line to read, in bytes: three columns of 4-byte characters, scores."""
         return 12 * max_characters + 1_000
 
     def read(
@@ -119,8 +118,8 @@ class BitextReader:
             yield checked(bitext, block, max_characters)
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Yield the rows of a part. Memory contains at most `rows` lines of `limit` bytes per
-        file."""
+        """Yield the rows of a part; at most `rows` lines of `limit` bytes per file are in
+        memory."""
         before = part.before
         with ExitStack() as stack:
             if part.spans:

@@ -6,9 +6,8 @@ error (Manku, Rajagopalan & Lindsay 1998; Agarwal et al., "Mergeable summaries",
 scan counts the rows below the bounds and collects the rows within them, which contain the exact
 key. The result does not depend on the order of merging.
 
-For n rows, a sketch has about 32,768 × log2(n / 32,768) keys of 8 bytes. The second scan collects
-at most n / 32,768 × log2(n / 32,768) rows for each rank. With two scans, some part must grow with n
-(Munro & Paterson 1980).
+A sketch of n rows has about 32,768 × log2(n / 32,768) keys of 8 bytes. The second scan collects at
+most n / 32,768 × log2(n / 32,768) rows for each rank.
 """
 
 from __future__ import annotations

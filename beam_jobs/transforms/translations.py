@@ -54,7 +54,7 @@ class TranslatorFactory(NamedTuple):
     def open(
         self, threads: int | None, accelerator: str | None = None, only: int | None = None
     ) -> Any:
-        """Load the model as a `Translator`, on GPUs if `accelerator` asks for them, or on GPU
+        """Load the model as a `Translator`, on the GPUs that `accelerator` asks for, or on
         `only`."""
         from paraloom.models.nmt.translate import Translator
 
