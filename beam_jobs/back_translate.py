@@ -1,6 +1,6 @@
-"""Back-translation: translates the source of every pair and scores the translation.
+"""Back-translation: translate the source of every pair, and score the translation.
 
-With `direction=PIVOT`, the job translates the references of plain text to make its sources.
+With `direction=PIVOT`, the job translates the references of plain text into sources.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ if TYPE_CHECKING:
 
 
 class Translated(Measurements):
-    """Measurements of a shard beside the translator's `Counters`."""
+    """Measurements of a shard, beside the translator's `Counters`."""
 
+    # Rows that were not translated, by the configuration key with this effect.
     saved: dict[str, Saved] = Field(default_factory=dict)
-    """Rows that were not translated, by the configuration key that avoided it."""
     converted: str | None = None  # SHA-256 of the converted model
     compute_type: Precision | None = None  # number type of the model's weights
-    gpus: int = 0  # GPUs that the worker process used
+    gpus: int = 0  # number of GPUs that the worker process used
     made_by: str = ""  # `TranslationJob.key`
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationJob:
-    """The model, and the settings that its translations depend on."""
+    """The model, and the settings that the translations depend on."""
 
     model: TranslatorFactory
     accelerator: str | None = None  # Beam resource hint for the step that translates
     seed: int = 1  # for translations that are drawn at random
-    distinct: bool = False  # translate equal texts of a shard once
+    distinct: bool = False  # whether equal texts of a shard are translated once
     direction: Direction = BACK
-    key: str = ""  # digest of all that translations depend on; "": none are kept
-    reuse: Sequence[str] = ()  # folders of other runs, with finished shards
+    key: str = ""  # digest of all that translations depend on; "" if none are reused
+    reuse: Sequence[str] = ()  # folders of other runs, whose translations may be reused
 
 
 def run(
@@ -76,7 +76,7 @@ def run(
 ) -> Result:
     """Translate `units` into `output`; reject at most the share `max_rejected` of the rows.
 
-    On this machine one process translates with all cores, so that the model is loaded once.
+    On this machine, one process translates with all cores, so that the model is loaded once.
     """
     translate = beam.ParDo(_Translate(output, job, threads_here(arguments)))
     if job.accelerator:
@@ -89,17 +89,13 @@ def run(
     result = launch(name, units, step, output, arguments, processes=1, limit=limit)
     if known:
         made = f"sentences translated: {result.metrics.get('sentences', 0):,}"
-        say(f"{name}: {made}; finished shards had the others")
+        say(f"{name}: {made}; the other translations are from finished shards")
     return result
 
 
 @dataclass(eq=False)
 class _Translate(OverlappingDoFn):
-    """Translates shards, several at once on GPUs; all instances in a process share a translator.
-
-    While the GPU decodes one shard, others are read and written. The last batches of a shard are
-    decoded in parallel with the first of the next.
-    """
+    """Translates shards, several at once on GPUs. All instances in a process share a translator."""
 
     job: TranslationJob
     threads: int | None  # per worker process; None: all cores
@@ -109,8 +105,8 @@ class _Translate(OverlappingDoFn):
         super().setup()
         loading = partial(self.job.model.open_each, self.threads, self.job.accelerator)
         self.translator: Any = self.shared.acquire(loading)
-        self.counters: dict[str, Counters] = {}  # finished units' counters, by name
-        self.latest = {"ended": 0.0}  # when the latest unit finished
+        self.counters: dict[str, Counters] = {}  # counters of finished units, by name
+        self.latest = {"ended": 0.0}  # time when the latest unit finished
 
     def room(self, unit: Unit) -> int:
         most = self.translator.under_way
@@ -125,7 +121,7 @@ class _Translate(OverlappingDoFn):
         table, job = read_shard(unit.shard), self.job
         texts = table[job.direction.text].combine_chunks()
         given = texts.dictionary_encode() if job.distinct or kept else None
-        # Translations drawn at random depend only on the shard, not on the worker or the order.
+        # Random translations depend on the shard only, not on the worker or the order.
         seed = drawing_seed(job.seed, unit.shard.digest)
         attempt = crash_recovery.begin(self.output, unit.name, unit.key)
         hints = attempt if attempt.deaths else None
@@ -146,17 +142,15 @@ class _Translate(OverlappingDoFn):
             made = made.take(pa.array(spread(codes, unit.candidates)))
             translated = np.unique(codes, return_index=True)[1][new]
             spared = texts.take(pa.array(np.delete(np.arange(len(texts)), translated)))
-            numbers["saved"] = {"nmt.reuse" if kept else "input.unique": self._saved(spared)}
+            languages = job.model.languages
+            language = (languages.source if languages else None) or ENGLISH
+            tokens = len(moses_tokens(spared, language).values)
+            saved = Saved(rows=len(spared), tokens=tokens)
+            numbers["saved"] = {"nmt.reuse" if kept else "input.unique": saved}
         parts = with_translations(table, made, unit.candidates, job.direction)
-        # Units overlap: each is charged the time since the previous one finished.
+        # Units overlap, so the time of a unit begins when the previous unit finished.
         started, pieces = max(self._started, self.latest["ended"]), [(unit.name, *parts)]
         receipt = self.commit(unit.rows, pieces, Translated(**numbers), started=started)
         self.latest["ended"] = time.monotonic()
         attempt.over()
         return receipt
-
-    def _saved(self, texts: pa.Array) -> Saved:
-        """Count texts that were not translated."""
-        languages = self.job.model.languages
-        language = (languages.source if languages else None) or ENGLISH
-        return Saved(rows=len(texts), tokens=len(moses_tokens(texts, language).values))

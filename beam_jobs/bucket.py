@@ -1,6 +1,6 @@
 """Exact deciles of every score over the whole corpus (ParaNMT, 3 and 6.3: tenths by score).
 
-Sizes differ by at most one row; a hash of the id (and candidate number) breaks ties.
+The sizes of deciles differ by at most one row. A hash of the row's identifier breaks ties.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from paraloom.beam_jobs.transforms.shares import Deciles, decile_ranks
 
 
 def starts_of_deciles(rows: Mapping[str, int]) -> dict[str, list[int]]:
-    """Ranks at which each score's deciles start, from its number of rows."""
+    """Return the ranks at which the deciles of each score start, from its number of rows."""
     return {score: decile_ranks(n) for score, n in rows.items()}
 
 
 def score_columns(table: pa.Table, scorers: Iterable[str]) -> Columns:
-    """Scores in the form that `OrderStatistics` reads."""
+    """Return scores in the form that `OrderStatistics` reads."""
     ids = schema.row_ids(table)
     return {name: Column(sortable(table[name].to_numpy()), ids) for name in scorers}
 
 
 def deciles_of(table: pa.Table, scorers: Iterable[str], bounds: Targets) -> dict[str, np.ndarray]:
-    """Decile columns (int8 [n]) by name, from the targets at `decile_ranks`."""
+    """Return the decile columns (int8 [n]) by name, from the targets at `decile_ranks`."""
     return {
         schema.decile(name): position(column, bounds.get(name, []))
         for name, column in score_columns(table, scorers).items()
@@ -51,20 +51,20 @@ def deciles_of(table: pa.Table, scorers: Iterable[str], bounds: Targets) -> dict
 
 
 class BucketMeasurements(Measurements):
-    """Deciles of each score in a shard."""
+    """The deciles of each score in a shard."""
 
     deciles: dict[str, Deciles] = Field(default_factory=dict)
 
 
 class Bucket(beam.PTransform):
-    """Assigns deciles: units in, receipts out. Reads the scores twice, then writes each shard."""
+    """Assigns deciles: units in, receipts out. Reads the scores twice, and then writes shards."""
 
     def __init__(self, output: str, scorers: Sequence[str]):
         super().__init__()
         self.output, self.scorers = output, tuple(scorers)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find the decile bounds over the whole corpus, then assign every row to its deciles."""
+        """Find the bounds of the deciles over the whole corpus, and then the decile of each row."""
         scorers = self.scorers
 
         def read(unit: Unit) -> Columns:
@@ -79,7 +79,7 @@ class Bucket(beam.PTransform):
 def run(
     units: Sequence[Unit], output: str, scorers: Sequence[str], arguments: Sequence[str]
 ) -> Result:
-    """Bucket `units` into `output`."""
+    """Assign deciles to the rows of `units`, and write the result into `output`."""
     result = launch("bucket", units, Bucket(output, scorers), output, arguments)
     for score, summary in summarise(result.receipts).items():
         if max(summary.rows) - min(summary.rows) > 1:
@@ -88,18 +88,18 @@ def run(
 
 
 def summarise(receipts: Sequence[Receipt]) -> dict[str, Deciles]:
-    """Deciles of each score over all units."""
+    """Return the deciles of each score over all units."""
     of_units = by_key(receipt.measured(BucketMeasurements).deciles for receipt in receipts)
     return {score: _merged(many) for score, many in of_units.items()}
 
 
 def _merged(many: Sequence[Deciles]) -> Deciles:
-    lowest, highest = (
+    rows, lowest, highest = (
         [[value for value in values if value is not None] for values in zip(*columns, strict=True)]
-        for columns in ([d.lowest for d in many], [d.highest for d in many])
+        for columns in zip(*((of.rows, of.lowest, of.highest) for of in many), strict=True)
     )
     return Deciles(
-        rows=[sum(rows) for rows in zip(*(d.rows for d in many), strict=True)],
+        rows=[*map(sum, rows)],
         lowest=[min(values, default=None) for values in lowest],
         highest=[max(values, default=None) for values in highest],
     )

@@ -1,7 +1,7 @@
 """Comparison of two sets of part files by rows and values, independent of shards and order.
 
-Identical part files are skipped. Rows of the others are partitioned by a hash of the id into files
-with a bounded number of rows, so that memory does not grow with the corpus.
+Part files with the same checksum are skipped. The other rows are partitioned by a hash of the id,
+so that memory does not grow with the corpus.
 """
 
 import tempfile
@@ -22,7 +22,7 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard, read_whole
 from paraloom.beam_jobs.transforms.equal_texts import row_hash
 
-ROW = "(the row itself)"  # stands for the column name if only one side has a row
+ROW = "(the row itself)"  # column name for rows that only one side has
 
 _ROWS_AT_ONCE = 200_000
 _EXAMPLES = 5
@@ -32,16 +32,15 @@ _PARTITION = "(partition)"  # column in the temporary files
 
 @dataclass(slots=True)
 class ColumnDiff:
-    """Differences in one column."""
+    """The differences in one column."""
 
-    rows: int = 0  # rows that differ
-    # (id, first value, second value), ordered by id; types instead of values if the columns differ
-    # in type or only one side has the column
+    rows: int = 0  # number of rows that differ
+    # (id, first value, second value), ordered by id; types instead of values if the types differ
     examples: list[tuple[str, Any, Any]] = field(default_factory=list)
     largest: Largest = 0.0  # largest difference of two floats; inf if other values differ
 
     def add(self, ids: pa.Array, first: Sequence[Any], second: Sequence[Any], most: float) -> None:
-        """Count differences in a block of rows, ordered by id."""
+        """Add the differences in a block of rows, which is ordered by id."""
         self.rows += len(ids)
         self.largest = max(self.largest, most)
         new = list(zip(ids[:_EXAMPLES].to_pylist(), first, second, strict=False))
@@ -49,8 +48,7 @@ class ColumnDiff:
 
 
 def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str, ColumnDiff]:
-    """Find the columns in which two sets of part files differ, matching rows by `id` (and
-    `candidate`)."""
+    """Find the columns in which two sets of part files differ. Rows with equal ids match."""
     found: dict[str, ColumnDiff] = {}
     common = Counter(s.digest for s in first) & Counter(s.digest for s in second)
     sides = [_others(side, Counter(common)) for side in (first, second)]
@@ -70,7 +68,7 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
 
 
 def _others(shards: Sequence[Shard], common: Counter[str]) -> list[Shard]:
-    """Return the part files that the other side lacks; verify the part files that both have."""
+    """Return the part files that the other side lacks, and verify the part files of both sides."""
     equal: list[Shard] = []
     others: list[Shard] = []
     for shard in shards:
@@ -117,7 +115,7 @@ def _sorted(table: pa.Table) -> pa.Table:
 
 
 def _numbered(codes: np.ndarray) -> np.ndarray:
-    """Make sorted codes of ids unique: number equal neighbours."""
+    """Make sorted codes of ids unique, by numbering equal neighbours."""
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     offset = np.arange(len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
     return (codes << 32) | offset
@@ -145,7 +143,7 @@ def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDi
 
 
 def _largest(*sides: pa.ChunkedArray) -> float:
-    """Largest difference of n pairs of floats; inf for other types, and if a value is missing."""
+    """Return the largest difference of floats; inf for other types, or if a value is missing."""
     if not pa.types.is_floating(sides[0].type):
         return np.inf
     first, second = (side.cast(pa.float64()).to_numpy() for side in sides)
@@ -153,7 +151,7 @@ def _largest(*sides: pa.ChunkedArray) -> float:
 
 
 def _differ(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Mark values that differ, bool [n]; two NaN or two nulls are equal."""
+    """Mark values that differ, bool [n]. Two NaN are equal, and so are two nulls."""
     differ = pc.not_equal(first, second)
     if pa.types.is_floating(first.type):
         differ = pc.and_(differ, pc.invert(pc.and_(pc.is_nan(first), pc.is_nan(second))))

@@ -1,8 +1,9 @@
 """Generation: language models make candidates for every pair, beside the back-translations.
 
-The candidates of a pair are neighbours: back-translations first, then the answers of each generator
-in configuration order. `candidate` numbers them, with gaps for rejected ones. The run's translation
-model, if any, gives each candidate its `translation_score`: log p(candidate | source) per subword.
+The candidates of a pair are neighbours: first back-translations, then the answers of each generator
+in the order of the configuration. `candidate` numbers them, with gaps for rejected candidates. If
+the run has a translation model, it gives each candidate its `translation_score`, the
+log-probability of the candidate given the source, per subword.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ class GenerationJob:
 
     generators: Sequence[tuple[ChatGenerator, Prompt]]
     first: int  # `candidate` number of the first generator's first answer
-    nmt: str | None  # name of the generator of kind nmt
-    model: TranslatorFactory | None  # scores the candidates
-    languages: tuple[str, str]  # source, reference
+    nmt: str | None  # name of the generator that is a translation model
+    model: TranslatorFactory | None  # model that scores the candidates
+    languages: tuple[str, str]  # of sources and references
     limit: Limit  # largest share of rejected candidates
     accelerator: str | None = None  # Beam resource hint for the model
 
@@ -65,9 +66,9 @@ class GenerationJob:
 def run(
     units: Sequence[GenerationUnit], output: str, job: GenerationJob, arguments: Sequence[str]
 ) -> Result:
-    """Ask the generators for candidates of `units`, and write them into `output`.
+    """Ask the generators for candidates of `units`, and write the candidates into `output`.
 
-    On this machine one process asks, so that rate limits hold for all requests.
+    On this machine, one process sends all requests, so that rate limits apply to all of them.
     """
     threads = threads_here(arguments)
     generate = beam.ParDo(_Generate(output, job, threads))
@@ -119,7 +120,7 @@ class _Generate(UnitDoFn):
         return self.commit(unit.rows, pieces, GenerateMeasurements(generators=used))
 
     def _ask(self, requests: Iterable[Request], files: AnswerFiles) -> dict[str, Answer]:
-        """Return the answers to all requests, by key: from the answer files, else from generators.
+        """Return the answers to all requests, by key, from the answer files or the generators.
 
         If too many candidates are rejected, the job ends without sending the remaining requests.
         """
@@ -143,7 +144,6 @@ class _Generate(UnitDoFn):
         return answers
 
     def _in_language(self, rows: pa.Table) -> pa.Table:
-        """Reject rows that are not in the language of the references."""
         language = short_code(self.job.languages[1])
         if language not in LANGUAGES:
             return rows
@@ -151,7 +151,7 @@ class _Generate(UnitDoFn):
         return _reject(rows, wrong, f"not in the language {language}")
 
     def _scored(self, rows: pa.Table) -> pa.Table:
-        """Add `translation_score` and `translation_subwords`, if there is a model."""
+        """Add `translation_score` and `translation_subwords` if there is a model."""
         if self.job.model is None:
             return rows
         good = rows["reason"].is_null()
@@ -167,7 +167,6 @@ class _Generate(UnitDoFn):
         return _reject(rows, np.isnan(scores), "the translation model cannot score it")
 
     def _split(self, pairs: pa.Table, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Split into accepted and rejected rows; prefix reasons with the generator's name."""
         reason = pc.binary_join_element_wise(rows["generator"], rows["reason"], ": ")
         refused = schema.rejected(pa.schema([*pairs.schema, schema.CANDIDATE, schema.GENERATOR]))
         rejected = rows.set_column(rows.column_names.index("reason"), "reason", reason)
@@ -189,7 +188,7 @@ class _Generate(UnitDoFn):
 def requests(
     of: ChatGenerator, prompt: Prompt, languages: tuple[str, str], pairs: pa.Table
 ) -> list[Request]:
-    """Make a generator's request for each pair."""
+    """Make the request for each pair to a generator."""
     more = variables(*languages, n=of.n, json=of.response == "json")
     return [
         Request(of, prompt.render(row, **more), (row["source"], row["reference"]))
@@ -200,7 +199,7 @@ def requests(
 def _rows(
     pairs: pa.Table, generator: ChatGenerator, first: int, found: Sequence[Found]
 ) -> pa.Table:
-    """Make a numbered row for each expected candidate, with its text, or why it is rejected."""
+    """Make a numbered row for each expected candidate, with its text or reason for rejection."""
     row = np.repeat(np.arange(len(pairs)), generator.n)
     number = np.tile(np.arange(first, first + generator.n, dtype=np.int8), len(pairs))
     table = pairs.take(pa.array(row)).append_column(schema.CANDIDATE, pa.array(number))
@@ -212,7 +211,7 @@ def _rows(
 
 
 def _reject(rows: pa.Table, which: np.ndarray, reason: str) -> pa.Table:
-    """Set the reason of the rows in `which`, unless they have one."""
+    """Set the reason of the rows in `which`, unless a row has a reason."""
     at = rows.column_names.index("reason")
     new = pc.if_else(pa.array(which), reason, pa.scalar(None, pa.string()))
     return rows.set_column(at, "reason", pc.coalesce(rows["reason"], new))

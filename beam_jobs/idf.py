@@ -1,4 +1,4 @@
-"""Counting of a corpus's words, shard by shard, for inverse document frequencies."""
+"""Count the words of a corpus, shard by shard, for inverse document frequencies."""
 
 from __future__ import annotations
 
@@ -14,30 +14,23 @@ from paraloom.beam_jobs.transforms.merging import Merge
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.idf import WordCounts, count_words, merge_counts
 
-_DOCUMENTS = b"documents"  # key in the table's schema metadata
-
-
-MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))
-"""Merges the counts of shards into counts of the corpus."""
+_DOCUMENTS = b"documents"  # key in the metadata of the table's schema
+MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))  # of all shards
 
 
 def run(
     units: Sequence[Unit], output: str, arguments: Sequence[str], *, language: str = ENGLISH
 ) -> WordCounts:
-    """Count the words in the references; `output` is a folder for intermediate files."""
+    """Count the words of the references. The folder `output` is for intermediate files."""
 
     def count(unit: Unit) -> WordCounts:
         references = read_shard(unit.shard, ["reference"])["reference"]
         return count_words(references.combine_chunks(), language)
 
-    words = (
-        "Count" >> beam.Map(count)
-        | "Add" >> beam.CombineGlobally(MERGE_COUNTS)
-        | "As table" >> beam.Map(_as_table)
-    )
+    def as_table(counts: WordCounts) -> pa.Table:
+        return counts.table.replace_schema_metadata({_DOCUMENTS: str(counts.documents)})
+
+    add = "Add" >> beam.CombineGlobally(MERGE_COUNTS)
+    words = "Count" >> beam.Map(count) | add | "As table" >> beam.Map(as_table)
     table = collect("idf", units, words, output, arguments)
     return WordCounts(int(table.schema.metadata[_DOCUMENTS]), table.replace_schema_metadata())
-
-
-def _as_table(counts: WordCounts) -> pa.Table:
-    return counts.table.replace_schema_metadata({_DOCUMENTS: str(counts.documents)})

@@ -1,6 +1,6 @@
-"""Ingest: reads bitext files into shards of pairs.
+"""Ingest: read bitext files into shards of pairs.
 
-It rejects, in this order: invalid rows, repeated ids, rows that fail a condition, and, if the
+The job rejects, in this order, invalid rows, repeated ids, rows that fail a condition, and, if the
 configuration says so, repeated pairs and near-copies.
 """
 
@@ -20,18 +20,12 @@ from pydantic import Field
 
 from paraloom.beam_jobs import near_duplicates, storage
 from paraloom.beam_jobs.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
-from paraloom.beam_jobs.engine import schema
+from paraloom.beam_jobs.engine import schema, shards
 from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.rejections import Limit
-from paraloom.beam_jobs.engine.shards import (
-    REPEATS_NEARLY,
-    Measurements,
-    Receipt,
-    Saved,
-    content_key,
-)
+from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, content_key
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
-from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
+from paraloom.beam_jobs.near_duplicates import Texts, WithNearDuplicates
 from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
 from paraloom.beam_jobs.transforms.equal_texts import normalised, row_hash
@@ -44,30 +38,29 @@ from paraloom.models.text.tokens import moses_tokens
 
 _REPEATS = "repeats an earlier pair"
 
-_SPANS = "_spans"  # folder for decompressed copies of the input
-_SHARDS_PER_UNIT = 8  # a crashed worker loses one unit at most
+_SPANS = "_spans"  # folder for copies of parts of compressed input
+_SHARDS_PER_UNIT = 8  # a crashed worker loses at most one unit
 
 
 class IngestMeasurements(Measurements):
     """Measurements of a unit."""
 
+    # Rows that will not be translated, by the configuration key that rejects them.
     saved: dict[str, Saved] = Field(default_factory=dict)
-    """Rows that will not be translated, by the configuration key that rejects them."""
-    cleaned: dict[str, int] = Field(default_factory=dict)
-    """Accepted pairs that cleaning changed, by kind."""
+    cleaned: dict[str, int] = Field(default_factory=dict)  # accepted pairs that changed, by kind
 
 
 @dataclass(frozen=True, slots=True)
 class IngestUnit:
-    """Lines of a bitext (a file, or a Moses pair) that one worker splits into shards."""
+    """Lines of a bitext, which one worker splits into shards."""
 
     index: int
     key: str
-    name: str  # the receipt's name; names sort in input order
-    file: str  # prefix of the part files' names, which sort in input order, too
+    name: str  # name of the receipt; names sort in the order of the input
+    file: str  # prefix of the names of part files, which sort in the order of the input
     bitext: Bitext
     part: Range
-    rows: int | None = None  # not known in advance, since empty lines may be skipped
+    rows: int | None = None  # unknown in advance, because empty lines may be skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +73,7 @@ class Reading:
     unique_pairs: bool = False  # accept only the first of equal pairs
     near_duplicates: float | None = None  # least Jaccard index of near-copies; None: accept them
     languages: Languages = field(default_factory=Languages)  # for tokenisers; default English
-    identifier: OwnIdentifier | None = None  # None: fastText's
+    identifier: OwnIdentifier | None = None  # identifies languages; None: fastText
 
     def blocks(self, unit: IngestUnit) -> Iterator[RowBlock]:
         """Read a unit, one block per shard."""
@@ -89,21 +82,20 @@ class Reading:
         )
 
     def id_hashes(self, unit: IngestUnit) -> Iterator[Hashes]:
-        """64-bit hashes of each id that several rows may have, and of its row's texts."""
+        """Yield hashes of each id that several rows may have, and of its row's texts."""
         for block in self.blocks(unit) if unit.bitext.ids != "given" else ():
             first = row_hash(block.pairs["id"])[:, 0]
             other = first if unit.bitext.ids == "made" else row_hash(block.made)[:, 0]
             yield np.column_stack([first, other]), block.lines
 
     def failed(self, pairs: pa.RecordBatch) -> np.ndarray:
-        """The first condition that each pair fails, or "": object [n]."""
+        """Return the first condition that each pair fails, or "": object [n]."""
         sides = pairs["source"], pairs["reference"]
         return reasons(*sides, self.where, self.languages, pairs, self.identifier)
 
 
 class Ingest(beam.PTransform):
-    """Reads bitexts: units in, receipts out; rejects repeated ids. `rows` is an estimate; `ids`
-    says where the ids of the bitexts come from (`Bitext.ids`)."""
+    """Reads bitexts: units in, receipts out. `rows` is an estimate; `ids`: see `Bitext.ids`."""
 
     def __init__(
         self, output: str, reading: Reading, rows: int, ids: Collection[str] = ("given", "made")
@@ -112,7 +104,7 @@ class Ingest(beam.PTransform):
         self.output, self.reading, self.rows, self.ids = output, reading, rows, {*ids}
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find duplicates over all files, in a pass for each kind that may occur; then write."""
+        """Find duplicates over all files, in one pass for each kind that may occur, and write."""
         reading, kinds = self.reading, self.ids
 
         def ids(element: tuple[IngestUnit, np.ndarray]) -> Iterator[Hashes]:
@@ -136,7 +128,7 @@ class Ingest(beam.PTransform):
                 sides = normalised(left["source"]), normalised(left["reference"])
                 yield Texts(block.lines[rows], *sides, _ids(block, numbers).take(pa.array(rows)))
 
-        # Given ids are never changed; ids made from texts are shared only by equal pairs.
+        # Given ids are never changed. Only equal pairs share an id made from texts.
         shared = kinds != {"given"} and not (reading.unique_pairs and kinds == {"made"})
         unsure = "given" in kinds or len(kinds) > 1
         where = self.rows, self.output
@@ -152,8 +144,10 @@ class Ingest(beam.PTransform):
 
 
 def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
-    """Ids of a block's pairs. A shared id gets suffixes: the id made from the texts and, from 2
-    on, the number among equal rows. `numbers`, [m, 2], has line and number of rows that share ids.
+    """Return the ids of a block's pairs; ids that several rows share get suffixes.
+
+    The first suffix is the id made from the texts. A second suffix numbers equal rows, from 2.
+    `numbers`, [m, 2], contains the line and the number of each row that shares its id.
     """
     ids = block.pairs["id"]
     found = numbers[np.isin(numbers[:, 0], block.lines)]
@@ -178,17 +172,17 @@ def run(
     arguments: Sequence[str],
     max_rejected: float = 1.0,
 ) -> Result:
-    """Read `bitexts` into `output`; `key` covers their content and the stage's settings.
+    """Read `bitexts` into `output`. `key` covers their content and the stage's settings.
 
-    First this process indexes the bitexts, so that workers can read ranges; compressed files are
-    decompressed into copies. At most the share `max_rejected` of the rows may be rejected;
-    rejections by `where`, `unique_pairs` and `near_duplicates` do not count.
+    First, this process divides the bitexts into ranges, and copies the ranges of compressed files.
+    At most the share `max_rejected` of the rows may be rejected. Rejections by `where`,
+    `unique_pairs` and `near_duplicates` do not count.
     """
     spans = storage.join(output, _SPANS)
     units = _units(bitexts, key, reading, spans)
     limit = Limit(
         share=max_rejected,
-        ignored=(f"{FAILED} ", _REPEATS, REPEATS_NEARLY),
+        ignored=(f"{FAILED} ", _REPEATS, shards.REPEATS_NEARLY),
         question="is input.format right?",
     )
     rows = sum(unit.part.lines for unit in units)
@@ -227,14 +221,7 @@ def _units(bitexts: Sequence[Bitext], key: str, reading: Reading, spans: str) ->
 class _WriteShards(UnitDoFn):
     reading: Reading
 
-    def make(
-        self,
-        unit: IngestUnit,
-        numbers: np.ndarray,
-        duplicates: np.ndarray,
-        repeats: np.ndarray,
-        near: Near | None,
-    ) -> Receipt:
+    def make(self, unit: IngestUnit, numbers: np.ndarray, *repeated: Any) -> Receipt:
         rows, reader = 0, READERS[unit.bitext.format]
         sides = ["source", "reference"] if reader.has_source else ["reference"]
         measured = IngestMeasurements(saved={}, cleaned=dict.fromkeys(unit.bitext.clean, 0))
@@ -247,7 +234,7 @@ class _WriteShards(UnitDoFn):
                 ids = _ids(block, numbers)
                 pairs = block.pairs.set_column(0, schema.INGEST.field("id"), ids)
                 block = replace(block, pairs=pairs)
-                why = self._why(block, sides[0], duplicates, repeats, near, measured.saved)
+                why = self._why(block, sides[0], repeated, measured.saved)
                 for kind, changed in block.cleaned.items():
                     measured.cleaned[kind] += int(changed[why == ""].sum())
                 parts = _divided(block, why, sides)
@@ -258,16 +245,14 @@ class _WriteShards(UnitDoFn):
         return self.commit(lambda: rows, pieces(), measured)
 
     def _why(
-        self,
-        block: RowBlock,
-        side: str,
-        duplicates: np.ndarray,
-        repeats: np.ndarray,
-        near: Near | None,
-        saved: dict[str, Saved],
+        self, block: RowBlock, side: str, repeated: tuple[Any, ...], saved: dict[str, Saved]
     ) -> np.ndarray:
-        """Why each pair of a block is rejected, or "": object [n]. The texts of `side` that will
-        not be translated are added to `saved`."""
+        """Return the reason for rejecting each pair of a block, or "": object [n].
+
+        `repeated` has the results of the passes for ids, pairs and near-copies. The rows of `side`
+        that will not be translated are added to `saved`.
+        """
+        duplicates, repeats, near = repeated
         languages, why = self.reading.languages, np.full(len(block.lines), "", object)
         language = (languages.source if side == "source" else languages.target) or ENGLISH
         why[np.isin(block.lines, duplicates)] = "duplicate id"
@@ -293,7 +278,6 @@ class _WriteShards(UnitDoFn):
 
 
 def _divided(block: RowBlock, why: np.ndarray, sides: list[str]) -> tuple[pa.Table, pa.Table]:
-    """Divide a block into accepted pairs and rejected rows."""
     pairs, accepted = pa.Table.from_batches([block.pairs]), why == ""
     apart = pairs.filter(pa.array(~accepted))
     rejected = pa.table(
@@ -312,7 +296,7 @@ def _divided(block: RowBlock, why: np.ndarray, sides: list[str]) -> tuple[pa.Tab
 
 
 def _as_candidates(pairs: pa.Table, rejected: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Turn pairs of one language into candidates: the column read as source is the translation."""
+    """Turn pairs of one language into candidates: the source column becomes the translation."""
     second = pairs["source"]
     pairs = pairs.set_column(1, pairs.schema.field(1), pa.array([""] * len(pairs), pa.string()))
     made = pairs.add_column(3, schema.BACK_TRANSLATE.field("translation"), second)

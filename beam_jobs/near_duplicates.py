@@ -1,9 +1,9 @@
-"""Near-copies among the pairs of a distributed corpus: MinHash in bands (Broder, 1997), then exact.
+"""Near-copies among the pairs of a distributed corpus, with MinHash in bands (Broder, 1997).
 
-A pair nearly repeats another if, on both sides, the Jaccard index of the two texts' sets of
-character n-grams reaches a threshold. Rows with an equal band are candidates. In each group of
-candidates, a row is compared only with the group's first row and the row before it, so that large
-groups cost no more per row. Candidates, and so the results, depend only on texts and their order.
+A pair nearly repeats another pair if the Jaccard index of their sets of character n-grams reaches a
+threshold on both sides. Rows with an equal band are candidates for an exact comparison. In each
+group of candidates, a row is compared with the first row of the group and the row before it only,
+so that the time per row is constant. The result depends only on the texts and their order.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from paraloom.beam_jobs.transforms.duplicates import Hashes, Place, grouped
 from paraloom.models.hashing import splitmix64
 
 _GRAM = 4  # characters per n-gram
-_LONGEST = 5_000  # compared characters per side; a row in a file of texts has less than 64 KB
+_LONGEST = 5_000  # characters to compare per side, so that the texts of a row take less than 64 KB
 _FOUND = 0.95  # least probability that two rows at the threshold have a common band
-_MINIMA = 200  # most minima per row; more would cost time
-_BAND = 8  # most minima per band; with fewer, unrelated rows of large corpora have common bands
+_MINIMA = 200  # largest number of minima per row; more take more time
+_BAND = 8  # largest number of minima per band; with few, unrelated rows have common bands
 _AT_ONCE = 1_000  # rows per block, whose n-grams fit the processor's cache
-_GAP = 1 << 16  # most bytes between two texts that one request reads
+_GAP = 1 << 16  # largest number of bytes between two texts that one request reads
 
 
 class Texts(NamedTuple):
@@ -45,11 +45,11 @@ class Texts(NamedTuple):
 
 
 Near = tuple[np.ndarray, pa.Array]
-"""Rows of a unit that nearly repeat earlier rows, int64 [n], ascending; ids of the earlier rows."""
+"""Rows of a unit that nearly repeat earlier rows, ascending int64 [n], and the earlier ids."""
 
 
 def bands(threshold: float) -> tuple[int, int]:
-    """Number of bands, and minima per band.
+    """Return the number of bands, and the number of minima per band.
 
     >>> bands(0.8), bands(0.6)
     ((17, 8), (38, 5))
@@ -63,8 +63,7 @@ def bands(threshold: float) -> tuple[int, int]:
 
 
 def ngrams(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Hashes of the character n-grams in n texts, uint64 [k], and the number of n-grams in each
-    text, int64 [n]. A text shorter than an n-gram counts as one."""
+    """Return hashes of the character n-grams of n texts, uint64 [k], and their counts [n]."""
     padded = pc.binary_join_element_wise(texts, "\0" * _GRAM, "")
     lengths = pc.utf8_length(padded).to_numpy().astype(np.int64)
     text = bytes(padded.buffers()[2] or b"").decode()
@@ -72,14 +71,14 @@ def ngrams(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     hashes = np.zeros(max(len(codes) - _GRAM + 1, 0), np.uint64)
     for place in range(_GRAM):
         hashes = hashes * np.uint64(0x9E3779B97F4A7C15) + codes[place:][: len(hashes)]
-    counts = np.maximum(lengths - 2 * _GRAM + 1, 1)
+    counts = np.maximum(lengths - 2 * _GRAM + 1, 1)  # a shorter text counts as one n-gram
     ends = np.cumsum(counts)
     shift = np.cumsum(lengths) - lengths - (ends - counts)
     return splitmix64(hashes[np.arange(counts.sum()) + np.repeat(shift, counts)]), counts
 
 
 def band_keys(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray:
-    """One hash per band, of minima over the n-grams of both sides, uint64 [n, bands]."""
+    """Return one hash per band, of minima over the n-grams of both sides, uint64 [n, bands]."""
     count, size = bands(threshold)
     random = splitmix64(np.arange(2 * count * size, dtype=np.uint64)).astype(np.uint32)
     keys = np.empty((len(first), count), np.uint64)
@@ -103,7 +102,7 @@ def band_keys(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray
 
 
 def candidates(keys: np.ndarray, *order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (later, earlier) of entries with equal keys, sorted by `order`, its last array first.
+    """Return pairs (later, earlier) of entries with equal keys, sorted by the last of `order`.
 
     >>> [of.tolist() for of in candidates(np.array([5, 7, 5, 5, 5]), np.arange(5))]
     [[2, 3, 4, 3, 4], [0, 0, 0, 2, 3]]
@@ -118,7 +117,7 @@ def candidates(keys: np.ndarray, *order: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def jaccard(one: pa.Array, other: pa.Array) -> np.ndarray:
-    """Jaccard index of the character n-grams of n pairs of texts: float64 [n].
+    """Return the Jaccard index of the character n-grams of n pairs of texts: float64 [n].
 
     >>> jaccard(pa.array(["a dog barks"]), pa.array(["a dog bark"]))
     array([0.875])
@@ -135,7 +134,7 @@ def jaccard(one: pa.Array, other: pa.Array) -> np.ndarray:
 
 
 def near_copies(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray:
-    """Which of n pairs of normalised texts nearly repeat an earlier one, in memory: bool [n]."""
+    """Mark the pairs of normalised texts that nearly repeat an earlier pair: bool [n]."""
     keys, found = band_keys(first, second, threshold), np.zeros(len(first), bool)
     rows = np.repeat(np.arange(len(first)), keys.shape[1])
     later, earlier = candidates(keys.ravel(), rows)
@@ -148,20 +147,20 @@ def near_copies(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarr
 
 
 def reasons(ids: pa.Array) -> np.ndarray:
-    """Reasons for rejection that name the earlier pairs: object [n]."""
+    """Return the reasons for rejection, which name the earlier pairs: object [n]."""
     return np.array([f"{REPEATS_NEARLY}, id {id}" for id in ids.to_pylist()], object)
 
 
 class WithNearDuplicates(beam.PTransform):
-    """Finds near-copies: units in; (unit, `Near`) out, or (unit, further input, `Near`).
+    """Finds near-copies: units in; units with `Near` appended out. Further input is kept.
 
-    Bands and texts go through files, as the hashes of `WithDuplicates` do.
+    Bands and texts are written to files, in the same way as the hashes of `WithDuplicates`.
 
     Args:
-        texts: reads a unit's texts, in blocks of any size.
-        rows: approximate number of rows in all units, which sets the number of partitions.
-        output: the stage's folder; `remove_orphans` removes the files.
-        threshold: least Jaccard index of near-copies; None: do not look for them.
+        texts: reads the texts of a unit, in blocks of any size.
+        rows: approximate number of rows in all units, for the number of partitions.
+        output: the stage's folder, where `remove_orphans` later removes the files.
+        threshold: least Jaccard index of near-copies; None to find nothing.
     """
 
     def __init__(
@@ -176,7 +175,7 @@ class WithNearDuplicates(beam.PTransform):
         self.prefix = storage.join(output, HASHES, f"{secrets.token_hex(4)}-near")
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find candidates in each partition, then compare them in the unit with the later row."""
+        """Find candidates in each partition, and compare them in the unit of the later row."""
         texts, prefix, threshold = self.texts, self.prefix, self.threshold
         if threshold is None:
             return units | beam.Map(duplicates.adding, None)
@@ -206,8 +205,7 @@ class WithNearDuplicates(beam.PTransform):
 
 
 def _hashes(blocks: Iterable[Texts], stream: BinaryIO, threshold: float) -> Iterator[Hashes]:
-    """Write texts; yield the bands of their rows, and the place of each text: its first byte (48
-    bits) and its length (16 bits)."""
+    """Write texts; yield the bands of their rows, and where each text is: first byte and length."""
     written = 0
     for rows, *sides, ids in blocks:
         first, second = (pc.utf8_slice_codeunits(side, 0, _LONGEST) for side in sides)
@@ -222,8 +220,6 @@ def _hashes(blocks: Iterable[Texts], stream: BinaryIO, threshold: float) -> Iter
 
 
 def _compare(found: list[Place], prefix: str, threshold: float) -> Near:
-    """Compare a unit's candidates; return the rows near earlier rows, and the first
-    earlier row's id for each."""
     read = duplicates.read_hashes(found, columns=4)
     if not read:
         return np.empty(0, np.int64), pa.array([], pa.string())

@@ -1,7 +1,7 @@
-"""Back-translation, scores and exact deciles for a Beam pipeline of your own.
+"""Back-translation, scores and exact deciles for Beam pipelines of your own.
 
-Pairs are rows with a schema. Each transform adds columns; its second output has the rejected
-rows, with a `reason`. Between the transforms rows stay in columns (Arrow).
+Pairs are rows with a schema. Each transform adds columns. Its second output has the rejected rows,
+with a `reason`. Between the transforms, rows are kept in columns (Arrow).
 
 >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
 ...     pairs = pipeline | beam.Create([
@@ -52,18 +52,18 @@ Fields = list[tuple[str, Any]]
 
 
 class PairsAndRejects(NamedTuple):
-    """Output of a transform: the accepted rows, and the rejected ones with a `reason`."""
+    """The output of a transform: the accepted rows, and the rejected rows with a `reason`."""
 
     pairs: beam.PCollection
     rejected: beam.PCollection
 
 
 class BackTranslate(beam.PTransform):
-    """Translates `source`: adds `translation`, `translation_score`, `translation_subwords`.
+    """Translates `source`: adds `translation`, `translation_score` and `translation_subwords`.
 
     `translated = pairs | BackTranslate("models/cs-en")`. Rows have id, source, reference, and any
-    other columns. With `candidates: N`, each row becomes N rows with a `candidate` number. It has
-    the same counters (namespace `paraloom`) as the stage `back_translate`.
+    other columns. With `NmtOptions(candidates=N)`, each row becomes N rows with a `candidate`
+    number. The counters (namespace `paraloom`) are those of the stage `back_translate`.
 
     Args:
         model: a folder that all workers can read, or a name on the Hugging Face Hub.
@@ -86,7 +86,7 @@ class BackTranslate(beam.PTransform):
         self.factory = TranslatorFactory(model, self.options, languages)
 
     def expand(self, pairs: beam.PCollection) -> Any:
-        """Translate batches."""
+        """Translate batches of rows."""
         factory, accelerator, seed = self.factory, self.accelerator, self.seed
         candidates = self.options.candidates
         added = list(schema.translated(candidates=candidates > 1))[len(schema.INGEST) :]
@@ -102,14 +102,14 @@ class BackTranslate(beam.PTransform):
 
 
 class ScorePairs(beam.PTransform):
-    """Scores `translation` against `reference`: adds the scores and both token counts.
+    """Scores `translation` against `reference`: adds the scores and both numbers of tokens.
 
     `scored = translated.pairs | ScorePairs(["trigram_overlap", "unigram_f1"])`
 
     Args:
         scorers: names in `paraloom.models.scorers.SCORERS` and in `sources`.
         options: `resources` by name (paths that all workers can read), `sources` with your own
-            scorers (`docs/scorers.md`), `language` of references and translations.
+            scorers (`docs/scorers.md`), and the `language` of references and translations.
     """
 
     def __init__(self, scorers: Sequence[str], **options: Any):
@@ -117,18 +117,19 @@ class ScorePairs(beam.PTransform):
         self.scoring = Scoring(tuple(scorers), **options)
 
     def expand(self, pairs: beam.PCollection) -> Any:
-        """Score batches."""
+        """Score batches of rows."""
         names = {*dict(_fields(pairs)), *schema.BACK_TRANSLATE.names}
         added = [of for of in schema.scored(tuple(self.scoring.scorers)) if of.name not in names]
         return _scored(pairs, self.scoring, added)
 
 
 class ExactDeciles(beam.PTransform):
-    """Finds each row's decile by each score over all rows: adds `<score>_decile`, 0 to 9.
+    """Finds the decile of each row by each score over all rows: adds `<score>_decile`, 0 to 9.
 
-    `bucketed = scored.pairs | ExactDeciles(["trigram_overlap"])`. Sizes differ by one row at most,
-    so ids (with `candidate`, if present) must be unique; scores are np.float32. Rows with a score
-    that is not finite are rejected. The rows must be bounded, in the global window.
+    `bucketed = scored.pairs | ExactDeciles(["trigram_overlap"])`. The sizes of deciles differ by at
+    most one row. Ids (with `candidate`, if present) must therefore be unique. Scores are
+    np.float32. Rows with infinite or missing scores are rejected. Rows must be bounded, in the
+    global window.
     """
 
     def __init__(self, scores: Sequence[str]):
@@ -136,7 +137,7 @@ class ExactDeciles(beam.PTransform):
         self.scores = tuple(scores)
 
     def expand(self, pairs: beam.PCollection) -> Any:
-        """Read the scores twice, then assign deciles."""
+        """Read the scores twice, and then assign deciles."""
         checked = _scored(pairs, Scoring(self.scores), [])
         tables = checked.pairs | "Batch" >> beam.ParDo(_Batches())
         read = partial(score_columns, scorers=self.scores)
@@ -154,7 +155,6 @@ def _fields(pairs: beam.PCollection) -> Fields:
 def _scored(
     pairs: beam.PCollection, scoring: Scoring, added: Sequence[pa.Field]
 ) -> PairsAndRejects:
-    """Add scores; reject rows with a score that is not finite."""
     new = {of.name for of in added}
 
     def divide(scorer: PairScorer, table: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -172,15 +172,11 @@ def _divided(
     added: Sequence[pa.Field],
     accelerator: str | None = None,
 ) -> PairsAndRejects:
-    """Divide the rows into accepted and rejected ones, with the resource that `load` loads once per
-    process.
-
-    A columnar DoFn has one schema for all its outputs, so all rows get all columns and are filtered
-    afterwards.
-    """
+    """Divide rows into accepted and rejected rows, with a resource loaded once per process."""
     given = _fields(pairs)
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]
+    # A columnar DoFn has one schema for all outputs, so all rows get all columns and are filtered.
     dividing = beam.ParDo(_Divide(whole, load, divide))
     if accelerator:
         dividing = dividing.with_resource_hints(accelerator=accelerator)
@@ -203,8 +199,6 @@ class _OfType(beam.DoFn):
 
 
 class _Divide(_OfType):
-    """Outputs all rows: accepted ones with the new columns, rejected ones with a reason."""
-
     def __init__(self, fields: Fields, load: Callable[[], Any], how: Any):
         super().__init__(fields, how)
         self.load, self.shared = load, Shared()

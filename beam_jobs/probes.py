@@ -1,6 +1,6 @@
-"""Probes: small encoders, each trained on some deciles of a sample and scored on labelled pairs.
+"""Probes: small encoders, each trained on a sample of some deciles and scored on labelled pairs.
 
-A probe is a unit of work. Its receipt has its score and the key of its training input.
+A probe is a unit of work. Its receipt has the score, and the key of what it was trained on.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from paraloom.models.languages import ENGLISH
 
 
 class ProbeMeasurements(Measurements):
-    """Result of a probe."""
+    """The result of a probe."""
 
     score: float = 0.0  # Pearson × 100
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A range of deciles, and the seed for drawing pairs and for training."""
+    """A range of deciles, and the seed of the sample and of the training."""
 
     key: str
     deciles: tuple[int, ...]
     seed: int
-    rows: int  # pairs to train on
+    rows: int  # number of pairs to train on
 
     @property
     def name(self) -> str:
@@ -54,11 +54,11 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probing:
-    """Settings that all probes share: pairs, training, and labelled pairs for the score."""
+    """The settings of all probes."""
 
     shards: tuple[Shard, ...]
-    score: str  # the score whose deciles are tried
-    most: int  # largest number of pairs per probe; larger ranges are sampled
+    score: str  # name of the score that defines the deciles
+    most: int  # largest number of pairs per probe
     options: EmbeddingOptions
     labelled: list[LabelledPairs]
     vectors: str | None = None  # digest of the initial vectors
@@ -66,7 +66,7 @@ class Probing:
 
     @property
     def key(self) -> str:
-        """Key of these settings."""
+        """Key of the settings."""
         settings = self.options.replace(initial_vectors=self.vectors).chosen()
         sets = [[p.first.tolist(), p.second.tolist(), p.scores.tolist()] for p in self.labelled]
         digests = [shard.digest for shard in self.shards]
@@ -75,12 +75,11 @@ class Probing:
         )
 
     def counts(self) -> np.ndarray:
-        """Number of pairs in each decile: int64 [10]."""
+        """Return the number of pairs in each decile: int64 [10]."""
         return np.bincount(_deciles(self.shards, self.score), minlength=10)
 
     def pairs(self, probe: Probe) -> list[pa.StringArray]:
-        """Draw references and translations for a probe. All ranges draw in the same random order,
-        so that they share pairs."""
+        """Draw the pairs of a probe. All ranges draw in the same order, so they share pairs."""
         deciles = _deciles(self.shards, self.score)
         order = np.random.default_rng(probe.seed).permutation(len(deciles))
         rows = np.sort(order[np.isin(deciles[order], probe.deciles)][: self.most])
@@ -140,7 +139,7 @@ class _RunProbe(UnitDoFn):
 
 @lru_cache(maxsize=1)
 def _texts(shards: tuple[Shard, ...]) -> list[pa.StringArray]:
-    """References and translations of the sample, read once per worker process."""
+    """Read the references and translations, once per worker process."""
     sides = ["reference", "translation"]
     table = pa.concat_tables([read_shard(shard, sides) for shard in shards])
     return [column.combine_chunks() for column in table.columns]
@@ -148,6 +147,6 @@ def _texts(shards: tuple[Shard, ...]) -> list[pa.StringArray]:
 
 @lru_cache(maxsize=1)
 def _deciles(shards: tuple[Shard, ...], score: str) -> np.ndarray:
-    """Decile of each pair in the sample: int8 [n]."""
+    """Read the decile of each pair, once per worker process: int8 [n]."""
     name = schema.decile(score)
     return np.concatenate([read_shard(shard, [name])[name].to_numpy() for shard in shards])

@@ -1,8 +1,8 @@
 """Reuse of translations: a source that the same model has translated is not translated again.
 
-If finished shards have translations by the same model and options, their sources and the sources of
-unfinished shards are partitioned by hash, and joined in each partition. Every earlier shard is read
-once, whatever the order of rows. Texts go through files, as in `duplicates`.
+The sources of finished shards with translations by the same model and options, and the sources of
+unfinished shards, are partitioned by hash and joined in each partition. Each finished shard is read
+once, in any order of rows. Texts are written to files, in the same way as hashes in `duplicates`.
 """
 
 from __future__ import annotations
@@ -33,29 +33,31 @@ from paraloom.beam_jobs.engine.shards import (
 )
 from paraloom.beam_jobs.storage import MissingError
 from paraloom.beam_jobs.transforms.duplicates import by_partition, grouped, partitions
-from paraloom.beam_jobs.transforms.equal_texts import repeated, row_hash
+from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.beam_jobs.transforms.translations import Direction
 from paraloom.models.printing import say
 
 _WORTH = 100
-"""Most rows of unchanged shards to read per row to make: translating a few lines that were added to
-a large corpus is faster than looking for them."""
+"""Largest number of rows to read in unchanged shards per new row.
 
-_TEXT = pa.large_string()  # a partition may have more than 2 GiB
+Translating a few new rows of a large corpus takes less time than searching for them.
+"""
+
+_TEXT = pa.large_string()  # a partition may have more than 2 GiB of text
 _FORM = {"translation": _TEXT, "translation_score": pa.float32()}
 _FORM |= {"translation_subwords": pa.int16(), "reason": _TEXT}
 
 Block = tuple[int, str, int, int]
-"""Location of rows: index of the unit (below 0: of the earlier shard), file, first byte, end."""
+"""Where rows are: index of the unit (below 0 for an earlier shard), file, first byte, end."""
 
 
 def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str]) -> list[Receipt]:
-    """Find receipts of shards that may have translations for unfinished units: receipts of this
-    stage, and of the stages in the folders `others`.
+    """Return the receipts of shards that may have translations for unfinished units.
 
-    Outdated receipts of the stage are noted first; if the stage has ended, all its receipts are.
-    Their part files stay until the stage ends again: after a kill, the job finds the same receipts
-    and makes the same batches.
+    The receipts are those of this stage, and of the stages in the folders `others`. This stage's
+    outdated receipts, or all its receipts if the stage has ended, are first written to a file.
+    Their part files are kept until the stage ends again. After a kill, the job therefore finds the
+    same receipts and makes the same batches.
     """
     keys, before = {unit.key for unit in units}, receipts(output)
     present = keys & {receipt.key for receipt in before}
@@ -82,7 +84,7 @@ def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str])
 def _noted(folder: str) -> list[Receipt]:
     place, found = storage.join(folder, EARLIER), dict[tuple[str, ...], Receipt]()
     for name in storage.names(place):
-        with suppress(MissingError, ValueError):  # damaged: its sources are translated again
+        with suppress(MissingError, ValueError):  # sources in a damaged file are translated again
             for line in storage.read_bytes(storage.join(place, name)).splitlines():
                 receipt = Receipt.model_validate_json(line).at(folder)
                 found[*receipt.paths] = receipt
@@ -90,11 +92,7 @@ def _noted(folder: str) -> list[Receipt]:
 
 
 class WithKept(beam.PTransform):
-    """Finds kept translations: units in; (unit, blocks for `read_kept`) out.
-
-    `old` shards and `new` units have the same model and options. `remove_orphans` removes the
-    files.
-    """
+    """Finds translations in `old` shards: units in; units with blocks for `read_kept` out."""
 
     def __init__(self, old: list[Receipt], new: Sequence[Unit], direction: Direction, output: str):
         super().__init__()
@@ -104,13 +102,15 @@ class WithKept(beam.PTransform):
         self.partitions = partitions(rows + sum(receipt.rows_in for receipt in old))
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find the sources of units in old shards, per partition."""
+        """Find the sources of units in old shards, in each partition."""
         direction, candidates, output = self.direction, self.candidates, self.output
-        # Unique to this job, as a worker of a killed job may still be writing.
+        # A worker of a killed job may still write, so the names are unique to this job.
         prefix, count = storage.join(output, HASHES, secrets.token_hex(4)), self.partitions
 
         def write(index: int, rows: pa.Table, hashes: np.ndarray) -> Iterator[tuple[int, Block]]:
-            rows = rows.append_column("hash", binary(hashes))
+            data = pa.py_buffer(np.ascontiguousarray(hashes))
+            column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(hashes), [None, data])
+            rows = rows.append_column("hash", column)
             yield from _write(f"{prefix}-{index}", index, rows, hashes[:, 0] % np.uint64(count))
 
         def known(element: tuple[int, Any, Any]) -> Iterator[tuple[int, Block]]:
@@ -140,9 +140,11 @@ class WithKept(beam.PTransform):
 def translations(
     accepted: Sequence[Shard], rejected: Sequence[Shard], direction: Direction, candidates: int
 ) -> tuple[pa.Table, np.ndarray]:
-    """The translations in an earlier unit, `candidates` neighbouring rows for each distinct source,
-    and the hash of each row's source, uint64 [n, 2]. Both are empty if a file was changed or
-    removed, since another run may do so meanwhile."""
+    """Return the translations of an earlier unit, and the hash of each row's source, uint64 [n, 2].
+
+    Each source has `candidates` neighbouring rows. Both are empty if a file is damaged or missing,
+    because another run may change or remove files.
+    """
     number = schema.CANDIDATE.name
     own = ["id", direction.text, number]
     try:
@@ -156,20 +158,16 @@ def translations(
     table = pa.concat_tables([form.empty_table(), *parts], promote_options="permissive")
     codes = table["id"].combine_chunks().dictionary_encode().indices.to_numpy()
     order = np.lexsort((pc.fill_null(table[number], 0).to_numpy(), codes))
-    # Where the engine failed, another attempt may succeed.
+    # If the engine failed, another attempt may succeed.
     failed = pc.fill_null(pc.starts_with(table["reason"], "engine failed"), False).to_numpy()
     usable = np.bincount(codes) == candidates
     usable[codes[failed]] = False
     table = table.take(pa.array(order[usable[codes[order]]]))
-    hashes = row_hash(table["text"].combine_chunks())[::candidates]
-    rows = np.arange(len(hashes))
-    once = rows[~repeated(hashes, np.zeros(len(hashes)), rows)]
-    table = table.select([*_FORM]).take(pa.array(spread(once, candidates)))
-    return table, np.repeat(hashes[once], candidates, axis=0)
+    return table.select([*_FORM]), row_hash(table["text"].combine_chunks())
 
 
 def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
-    """Find the first translations in `known` of each source that has any."""
+    """Return the first translations in `known` of each source that has any."""
     hashes = known["hash"].take(pa.array(np.arange(0, len(known), candidates)))
     at = pc.index_in(sources["hash"], value_set=hashes)
     found = known.select([*_FORM]).take(pa.array(spread(at.drop_null().to_numpy(), candidates)))
@@ -178,7 +176,7 @@ def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
 
 
 def read_kept(blocks: Sequence[Block], candidates: int) -> tuple[np.ndarray, pa.Table]:
-    """Read which distinct texts of a unit have kept translations, int64 [n], and read these."""
+    """Return which distinct texts of a unit have translations, int64 [n], and the translations."""
     if not blocks:
         return np.empty(0, np.int64), pa.schema(_FORM).empty_table()
     found = _read(blocks)
@@ -186,14 +184,8 @@ def read_kept(blocks: Sequence[Block], candidates: int) -> tuple[np.ndarray, pa.
 
 
 def spread(rows: np.ndarray, candidates: int) -> np.ndarray:
-    """Indices of the candidates of `rows`, int64: each row has `candidates` neighbouring ones."""
+    """Return the indices of the `candidates` neighbouring rows of each row, int64."""
     return np.asarray(rows[:, None].astype(np.int64) * candidates + np.arange(candidates)).ravel()
-
-
-def binary(hashes: np.ndarray) -> pa.Array:
-    """Hashes, uint64 [n, 2], as a column."""
-    data = pa.py_buffer(np.ascontiguousarray(hashes))
-    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(hashes), [None, data])
 
 
 def _write(path: str, index: int, table: pa.Table, keys: np.ndarray) -> Iterator[tuple[int, Block]]:
@@ -211,7 +203,7 @@ def _write(path: str, index: int, table: pa.Table, keys: np.ndarray) -> Iterator
 
 
 def _read(blocks: Sequence[Block]) -> pa.Table:
-    """Read the rows of blocks, in order; the column `unit` has the index of each row's block."""
+    """Read the rows of blocks, in order. The column `unit` has the index of each row's block."""
 
     def read(block: Block) -> pa.Table:
         index, path, start, end = block

@@ -1,7 +1,7 @@
 """Scoring: each scorer in the configuration adds one column.
 
-If a shard is scored again because one scorer changed, only that column is computed; the others are
-copied from the earlier output.
+If a shard is scored again because a scorer changed, only the scorer's column is computed. The other
+columns are copied from the earlier output.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def score_table(
     """Add the missing columns of `scorers`.
 
     Args:
-        given: columns computed before, for the same rows.
+        given: columns that were computed before, for the same rows.
         target: schema of the scored rows, if the stage is not `score`.
-        waits: gets the seconds that were spent waiting for other threads' scores.
+        waits: list to which the seconds of waiting for other threads' scores are added.
 
-    Returns the scored rows, and the rejected rows with a `reason`: a score that is missing, not
-    finite or outside its scorer's range.
+    Returns the scored rows, and the rejected rows with a `reason`: a score is missing, not finite,
+    or outside its scorer's range.
     """
     if target is None:
         target = schema.scored(tuple(scorers), **schema.variant(table))
@@ -117,9 +117,8 @@ def _range(scorer: Scorer) -> str:
 class ScoreMeasurements(Measurements):
     """Measurements of a shard."""
 
+    # Key of what the values of a column depend on. `outdate` keeps copies of receipts with keys.
     columns: dict[str, str] = Field(default_factory=dict)
-    """Key of everything that a column's values depend on, by column. `outdate` keeps receipts with
-    keys, so that columns with the same key can be copied."""
 
 
 @dataclass(eq=False)
@@ -141,12 +140,12 @@ class Scoring:
         self.models = {kind.name: Shared() for kind in kinds if kind.is_model}
 
     def find(self, name: str) -> Scorer | None:
-        """Find a scorer by name; None for a score in the input."""
+        """Return the scorer with this name, or None for a score in the input."""
         sources = {source.name: source for source in self.sources}
         return sources[name].load() if name in sources else SCORERS.get(name)
 
     def open(self, names: Sequence[str]) -> PairScorer:
-        """Open the scorers. A resource is opened when first needed, a model once per process."""
+        """Open the scorers. Resources are opened when they are needed, models once per process."""
         resources: dict[str, Any] = {}
         for name in names:
             kind = scorer.resource if (scorer := self.find(name)) else None
@@ -188,9 +187,9 @@ def run(
 ) -> Result:
     """Score `units` into `output`; reject at most the share `max_rejected` of the rows.
 
-    With a model among the resources, one process scores with all cores of this machine, so that the
-    model is loaded once. `keys` digest what each score depends on besides the pairs: a column with
-    the same key is copied from an earlier output of the unit.
+    If a resource is a model, one process scores with all cores, so that the model is loaded once.
+    `keys` are digests of what each score depends on, except the pairs. A column with the same key
+    is copied from an earlier output of the unit.
     """
     scoring = replace(scoring, threads=threads_here(arguments))
     score = beam.ParDo(_Score(output, scoring, dict(keys or {})))
@@ -214,7 +213,7 @@ class _Score(OverlappingDoFn):
         self.opening = Lock()
 
     def room(self, unit: Unit) -> int:
-        """One other shard: a model scores it while the other scorers score this one."""
+        """Allow one other shard, which a model scores while the other scorers score this shard."""
         return 1 if self.scoring.models else 0
 
     def make(self, unit: Unit) -> Receipt:
@@ -237,7 +236,7 @@ class _Score(OverlappingDoFn):
             self.tell(unit, len(table) * min(done / texts, 1))
 
         waits: list[float] = []
-        listeners.insert(0, listen)  # the last one is of the shard that began first
+        listeners.insert(0, listen)  # the shard that began first has the last listener
         try:
             parts = [score_table(table.filter(known), scorer, scorers, columns, waits=waits)]
             if columns is not None and len(columns) < len(table):
@@ -253,7 +252,7 @@ class _Score(OverlappingDoFn):
         if len(parts) > 1:
             order = pc.index_in(schema.row_ids(accepted), value_set=schema.row_ids(table))
             accepted = accepted.take(pc.sort_indices(order))
-        # No row or column was lost, so compressed pages are copied.
+        # If no row and no column was lost, compressed pages are copied.
         if not rejected.num_rows and set(table.column_names) <= set(accepted.column_names):
             added = accepted.drop_columns(table.column_names)
             accepted = extended(data, added, accepted.schema)
@@ -264,8 +263,7 @@ class _Score(OverlappingDoFn):
     def _computed_before(
         self, unit: Unit, table: pa.Table, keys: Mapping[str, str]
     ) -> tuple[pa.Array, pa.Table | None]:
-        """Find which rows an earlier output of the unit has (it lacks rejected rows), bool [n], and
-        read its columns with these keys."""
+        """Return which rows an earlier output has, bool [n], and its columns with these keys."""
         everything = pa.array(np.ones(len(table), bool))
         before = read_receipt(self.output, unit.name, EARLIER)
         had = before.measured(ScoreMeasurements).columns if before else {}

@@ -1,4 +1,4 @@
-"""Selection: writes the corpus of the pairs that meet the criteria, as Parquet and as text."""
+"""Selection: write the pairs that meet the criteria, as Parquet and as text."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ from paraloom.beam_jobs.transforms.order_statistics import (
 
 
 class Select(beam.PTransform):
-    """Selects pairs: units in, receipts out. `rows` is an estimate; with `text`, workers write the
-    parts of the text form, too."""
+    """Selects pairs: units in, receipts out. `rows` is an estimate; `text` adds the text form."""
 
     def __init__(self, output: str, criteria: Criteria, rows: int, *, text: bool = False):
         super().__init__()
@@ -65,13 +64,12 @@ class Select(beam.PTransform):
 
 @dataclass(frozen=True)
 class _Decided:
-    """Decisions by the criteria on units' rows: made once, and kept in files for further scans."""
+    """Decisions by the criteria on the rows of units, which are kept in files for later scans."""
 
     prefix: str
     criteria: Criteria
 
     def hashes(self, unit: Unit) -> Iterator[Hashes]:
-        """Decide on the rows of a unit; yield the hashes of accepted rows."""
         table = read_shard(unit.shard, self.criteria.columns)
         reasons, hashed = decide(table, self.criteria)
         names = [n for n in (*schema.ROW, schema.GENERATOR.name) if n in table.column_names]
@@ -80,7 +78,7 @@ class _Decided:
         yield hashed, np.flatnonzero(reasons == "")
 
     def texts(self, element: tuple[Unit, np.ndarray]) -> Iterator[Texts]:
-        """The texts of rows that no other criterion rejects."""
+        """Yield the texts of the rows that no other criterion rejects."""
         rows = np.flatnonzero(self.read(*element)[1] == "")
         table = read_shard(element[0].shard, [*TEXTS, "id"]).take(pa.array(rows)).combine_chunks()
         first, second = (normalised(table[side].combine_chunks()) for side in TEXTS)
@@ -89,7 +87,7 @@ class _Decided:
     def read(
         self, unit: Unit, duplicates: np.ndarray, near: Near | None = None
     ) -> tuple[pa.Table, np.ndarray]:
-        """Return the rows' ids and generators, and why each is rejected, or "": object [n]."""
+        """Return the ids and generators of rows, and the reason for rejecting each row, or ""."""
         kept = decode(storage.read_bytes(f"{self.prefix}-{unit.index}"))
         reasons = kept[schema.REASON.name].to_numpy()
         reasons[duplicates] = REPEATS
@@ -98,24 +96,23 @@ class _Decided:
         return kept, reasons
 
     def accepted(self, element: tuple[Unit, np.ndarray, Near | None]) -> Columns:
-        """The accepted rows, from which rows are drawn."""
         kept, reasons = self.read(*element)
         return {name: _column(kept, rows) for name, rows in self.drawn_from(kept, reasons)}
 
     def drawn_from(self, kept: pa.Table, reasons: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield each kind from which rows are drawn, with its accepted rows."""
+        """Yield each kind of rows from which rows are drawn, with the accepted rows."""
         kinds, accepted = kinds_of(kept, self.criteria), reasons == ""
         for name in sorted({*kinds[accepted]} or {"sample"}):
             yield name, np.flatnonzero(accepted & (kinds == name))
 
 
 def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Sequence[str]) -> Result:
-    """Select from `units` into `output`, and export the TSV."""
+    """Select from `units` into `output`, and export the TSV file."""
     storage.remove(tsv_path(output))
     rows = sum(unit.rows for unit in units)
     select, processes = Select(output, criteria, rows, text=True), None
     if criteria.exclude is not None and criteria.exclude.similarity is not None:
-        processes = 1  # load the model once
+        processes = 1  # so that the model is loaded once
         arguments = dataflow.one_process(arguments, None)
     result = launch("select", units, select, output, arguments, processes=processes)
     export_tsv(output, result.receipts, criteria.by, local_workers(arguments))
@@ -148,6 +145,6 @@ class _WriteCorpus(UnitDoFn):
 
 
 def _column(table: pa.Table, rows: np.ndarray) -> Column:
-    """Set all scores equal, so that the hashes of the ids alone order the rows."""
+    """Return a column whose scores are equal, so that the hashes of the ids order the rows."""
     ids = schema.row_ids(table.take(pa.array(rows)))
     return Column(np.zeros(len(rows), np.uint32), ids)

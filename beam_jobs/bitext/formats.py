@@ -1,9 +1,10 @@
-"""The bitext formats: one reader class each.
+"""The bitext formats: one reader class for each.
 
 To add a format, write a subclass of `BitextReader` here and list it in `_FORMATS`. `input.format`,
-the search for files, the preview and `ingest` then know it.
+the search for files, the preview and `ingest` then support the format.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from io import BufferedReader
@@ -14,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from paraloom.beam_jobs.bitext import opus
-from paraloom.beam_jobs.bitext.files import expand, unit_name
 from paraloom.beam_jobs.bitext.hub import Hub
-from paraloom.beam_jobs.bitext.lines import file_errors, open_text
+from paraloom.beam_jobs.bitext.lines import expand, file_errors, open_text
 from paraloom.beam_jobs.bitext.parquet import Parquet
 from paraloom.beam_jobs.bitext.reader import (
     HEAD,
@@ -31,7 +31,10 @@ from paraloom.beam_jobs.bitext.rows import Bitext, Layout, Paths, Range, RawRows
 from paraloom.beam_jobs.bitext.tmx import Tmx
 from paraloom.beam_jobs.storage import open_file
 from paraloom.models.errors import EmptyFileError, UserError, in_one_line
+from paraloom.models.files import PACKED
 from paraloom.models.text.files import CHUNK, LONGEST, PARQUET, csv_delimiter, csv_rows, json_object
+
+_SUFFIX = r"\.(jsonl|ndjson|parquet|tmx)$"
 
 
 class CzEng16(BitextReader):
@@ -50,43 +53,44 @@ class CzEng20(BitextReader):
 
 
 class Moses(BitextReader):
-    """Two files in which lines with the same number translate each other."""
+    """Two files, in which lines with the same number are translations of each other."""
 
     name = "moses"
     columns = ("source", "reference")
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
-        """Pair the source files with the reference files, in their order."""
+        """Pair the source files with the reference files, in order."""
         if not isinstance(paths, dict) or set(paths) != set(self.columns):
             raise UserError("input.paths: format moses needs {source: …, reference: …}")
         source, reference = (expand(paths[side], f"input.paths.{side}") for side in self.columns)
         if len(source) != len(reference):
             raise UserError(
-                f"input.paths: needs as many source as reference files; {paths['source']} gives "
-                f"{len(source)}, and {paths['reference']} {len(reference)}"
+                "input.paths: the numbers of source and reference files must be equal; "
+                f"{paths['source']} matches {len(source)} files, and {paths['reference']} matches "
+                f"{len(reference)}"
             )
         return list(zip(source, reference, strict=True))
 
 
 class Opus(Moses):
-    """Corpora of OPUS by name, `corpus` or `corpus@version`, fetched once into the user's cache."""
+    """Corpora of OPUS by name, `corpus` or `corpus@version`, downloaded once into a cache."""
 
     name = "opus"
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
-        """Fetch the corpora."""
+        """Download the corpora."""
         return [opus.fetch(name, layout.codes) for name in self.listed(paths)]
 
 
 class Tsv(BitextReader):
-    """Tab-separated: source and reference, or id, source and reference; the first line decides."""
+    """Tab-separated: source and reference, or id, source and reference, as in the first line."""
 
     name = "tsv"
     columns = ("id", "source", "reference")
     takes = "tsv takes source, reference or id, source, reference"
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
-        """Return all three columns, or source and reference."""
+        """Return all three columns, or source and reference if the first line has two."""
         count = first_line.count(b"\t") + 1
         if count not in (2, 3):
             raise UserError(
@@ -100,7 +104,7 @@ class ParquetPairs(Parquet):
     """Pairs of one language in Parquet."""
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """Names in the file; the second sentence is `translation` there."""
+        """Return the names in the file, in which the second sentence is called `translation`."""
         second = layout.columns.get("translation", "translation")
         return super().places(replace(layout, columns={**layout.columns, "source": second}))
 
@@ -108,7 +112,7 @@ class ParquetPairs(Parquet):
 class GivenPairs(Tsv):
     """Pairs of one language, as `mine` writes them: in Parquet or tab-separated.
 
-    The translation is read as a bitext's `source`; `ingest` renames it.
+    The translation is read as a bitext's `source`, and `ingest` renames it.
     """
 
     name = "pairs"
@@ -119,7 +123,7 @@ class GivenPairs(Tsv):
     parquet = ParquetPairs()
 
     def describe(self, path: str, layout: Layout) -> Columns:
-        """Open a file, and describe its columns."""
+        """Open a file and describe its columns."""
         with file_errors(path), open_file(path) as raw:
             if raw.read(len(PARQUET)) == PARQUET:
                 return self.parquet.describe(path, layout)
@@ -129,24 +133,24 @@ class GivenPairs(Tsv):
 
 
 class PlainText(BitextReader):
-    """Sentences in one language: they become references, and `pivot` makes their sources."""
+    """Sentences in one language. They become references, and `pivot` makes their sources."""
 
     name = "text"
     columns = ("reference",)
 
 
 class JsonLines(RecordReader):
-    """JSON Lines: one object per line; a dot in a column name leads into a nested object."""
+    """JSON Lines: one object per line. Dots in a column name refer to fields of nested objects."""
 
     name = "jsonl"
     skip_empty_lines = True
 
     def line_limit(self, max_characters: int) -> int:
-        """Up to 12 bytes per character, and further columns."""
+        """Return the longest line in bytes: 12 bytes per character, and further columns."""
         return 36 * max_characters + 30_000
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
-        """Objects in the first lines."""
+        """Return the objects in the first lines."""
         with open_text(path) as stream:
             lines = stream.read(CHUNK).split(b"\n")[:HEAD]
         records = [record for line in lines if (record := json_object(line))]
@@ -157,7 +161,7 @@ class JsonLines(RecordReader):
     def parse(
         self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
     ) -> RawRows:
-        """Objects in some lines."""
+        """Parse the objects in some lines."""
         (lines,), objects = group, [*map(json_object, group[0])]
         no = {row: "no JSON object" for row, record in enumerate(objects) if record is None}
         found = from_records(bitext, [of or {} for of in objects], numbers, no)
@@ -165,12 +169,12 @@ class JsonLines(RecordReader):
 
 
 class Csv(RecordReader):
-    """CSV with a header row; separated by commas, semicolons or tabs, quoted by `"`."""
+    """CSV with a header row, separated by commas, semicolons or tabs, and quoted by `"`."""
 
     name = "csv"
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
-        """The first rows."""
+        """Return the first rows."""
         with open_text(path) as stream:
             found = list(islice(_csv_rows(stream), HEAD))
         if not found:
@@ -183,16 +187,16 @@ class Csv(RecordReader):
         return [dict(zip(names, row, strict=False)) for _, row, _ in rows], names
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Make one range, because quoted text may contain line feeds; the number of lines is an
-        upper bound for its rows."""
+        """Return one range, because quoted text may contain line feeds. Its rows are an upper
+        bound."""
         return [Range(0, sum(of.lines for of in super().ranges(bitext, rows)))]
 
     def count_in(self, text: bytes) -> int:
-        """Count line feeds outside quotes, without the header's."""
+        """Count the line feeds outside quotes, except the header's."""
         return sum(part.count(b"\n") for part in text.split(b'"')[::2]) - 1
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Rows of a file, `rows` at a time."""
+        """Yield the rows of a file, `rows` at a time."""
         with open_text(bitext.paths[0], *bitext.sha256) as stream:
             found = _csv_rows(stream)
             _, names, _ = next(found)
@@ -238,16 +242,14 @@ READERS = {reader.name: reader() for reader in _FORMATS}
 if TYPE_CHECKING:
     Format = str
 else:
-    Format = Literal[tuple(READERS)]
-    """The type of `input.format`, for validation of the configuration."""
+    Format = Literal[tuple(READERS)]  # validates `input.format`
 
 
 def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> list[Bitext]:
-    """Expand paths and globs, and check that every file can be opened.
+    """Find the files that paths and globs match, and check that each file can be opened.
 
     The matches of a glob are sorted, and a file that several globs match is read once. Moses needs
-    `{"source": …, "reference": …}`, each a path, a glob or a list, and pairs the files in this
-    order. In other formats some files may be empty.
+    `{"source": …, "reference": …}`, each a path, a glob or a list.
 
     >>> find_bitext("moses", {"source": "data/*.cs.gz", "reference": "data/*.en.gz"})
     ... # doctest: +SKIP
@@ -266,10 +268,11 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
         for path in others:
             with open_text(path):
                 pass
-        one = Bitext(format=format, paths=unit, name=unit_name(position, first), columns=columns)
+        name = re.sub(_SUFFIX, "", PACKED.sub("", first.rsplit("/", 1)[-1]))
+        name = f"{position}-" + re.sub(r"[^\w.-]", "_", name)
+        one = Bitext(format=format, paths=unit, name=name, columns=columns, places=places)
         found_ids = bool(places) and "id" not in layout.columns
-        one = replace(one, places=places, kept=kept, clean=layout.clean, ids_found=found_ids)
-        found.append(one)
+        found.append(replace(one, kept=kept, clean=layout.clean, ids_found=found_ids))
     with in_one_line("input.keep: other files have another type"):
         kept = pa.unify_schemas([of.kept for of in found], promote_options="permissive")
     for name in (field.name for field in kept if field.type == pa.null()):
@@ -280,20 +283,19 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
 
 
 def reader_of(bitext: Bitext) -> BitextReader:
-    """The reader for a bitext's file: the format `pairs` has a reader for each kind of file."""
+    """Return the reader of a bitext's file. The format `pairs` has one for each kind of file."""
     reader = READERS[bitext.format]
     return reader.parquet if isinstance(reader, GivenPairs) and bitext.places else reader
 
 
 def find_ranges(bitext: Bitext, lines: int, copies: str | None = None) -> list[Range]:
-    """Divide a bitext into ranges of `lines` rows or more (the last may be shorter), where its
-    format allows it. `lines` is a multiple of the rows per shard."""
+    """Divide a bitext into ranges of `lines` rows, a multiple of the rows per shard, or more."""
     return reader_of(bitext).ranges(bitext, lines, copies)
 
 
 def read_bitext(
     bitext: Bitext, *, rows: int = 10_000, max_characters: int = 2_000, part: Range | None = None
 ) -> Iterator[RowBlock]:
-    """Read a bitext, or a part, with the reader for its format; see `BitextReader.read`."""
+    """Read a bitext, or a part of it, with the reader of its format; see `BitextReader.read`."""
     reader = reader_of(bitext)
     return reader.read(bitext, rows=rows, max_characters=max_characters, part=part)

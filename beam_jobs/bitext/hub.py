@@ -1,4 +1,4 @@
-"""Hugging Face Hub data sets: Parquet files by subset and split, as in the library `datasets`."""
+"""Data sets of the Hugging Face Hub: Parquet files, by subset and split as in `datasets`."""
 
 import posixpath
 import re
@@ -19,30 +19,30 @@ from paraloom.models.hub import fetch_dataset, is_hub_name
 from paraloom.models.structured import front_matter
 
 _CONVERTED = re.compile(r"(?!data/)([^/]+)/(?:partial-)?([^/]+?)(?:-part\d+)?/\d{4}\.parquet")
-"""Subset, split and file, as the Hub names its converted files."""
+"""Subset and split in the paths of files that the Hub converted to Parquet."""
 _SHARD = re.compile(r"^data/([^/]+)-\d{5}-of-\d{5}[^/]*\.[^/]*$")
 _WORDS = {
     "train": "train|training",
     "validation": "validation|valid|dev|val",
     "test": "test|testing|eval|evaluation",
 }
-_BREAK = "[-._ 0-9]"  # a character before or after a word of `_WORDS` in a name
+_BREAK = "[-._ 0-9]"  # characters before and after a word of `_WORDS` in a name
 _WAYS: tuple[Callable[[list[str]], Iterable[str]], ...] = (
     lambda parts: _SHARD.findall("/".join(parts)),
     lambda parts: {split for folder in parts[:-1] for split in _named(folder)},
     lambda parts: _named(parts[-1]),
     lambda parts: ["train"],
 )
-"""Ways to find splits in file paths; the first way that finds any in a data set is used."""
+"""Ways to find the splits of a path. The first way that finds a split of any file is used."""
 
 
 class Hub(Parquet):
-    """A data set on the Hub, or a local folder with that layout: the Parquet files of one split."""
+    """A data set on the Hub, or a local folder of the same form: the Parquet files of one split."""
 
     name = "hub"
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
-        """List the files of each data set; download it if it is on the Hub."""
+        """List the files of each data set, which is downloaded if it is on the Hub."""
         return [(file,) for name in self.listed(paths) for file in _files(name, layout)]
 
 
@@ -71,11 +71,11 @@ def _files(name: str, layout: Layout) -> list[str]:
 
 
 def by_split(names: Iterable[str], card: Any = None) -> dict[str, dict[str, list[str]]]:
-    """Group Parquet files by subset and split; the subset "" is read if the user names none.
+    """Group Parquet files by subset and split. The subset "" is read if the user names none.
 
-    The `configs` in the card's front matter define the subsets. Without them each folder is a
-    subset, unless its name is a split's. If several folders have a split, `datasets` joins their
-    files, though their languages may differ; here the subset "" lacks such a split.
+    The `configs` in the card's front matter define the subsets. Without `configs`, each folder is a
+    subset, unless it is named after a split. If several folders have the same split, `datasets`
+    joins their files. Here the subset "" lacks such a split, because the languages may differ.
 
     >>> by_split(["cs-en/train.parquet", "de-en/train.parquet", "de-en/dev.parquet"])[""]
     {'validation': ['de-en/dev.parquet']}
@@ -100,7 +100,7 @@ def by_split(names: Iterable[str], card: Any = None) -> dict[str, dict[str, list
 
 
 def _configured(config: dict[str, Any], names: list[str]) -> dict[str, list[str]]:
-    """List the files of each split in one of the card's `configs`."""
+    """List the files of each split in an entry of the card's `configs`."""
     base, files = config.get("data_dir") or ".", config.get("data_files")
     if files is None:
         return _by_names(names, base)
@@ -119,7 +119,7 @@ def _configured(config: dict[str, Any], names: list[str]) -> dict[str, list[str]
 
 
 def _hidden(path: str) -> int:
-    """Count the hidden parts of a path, which a glob matches only by name."""
+    """Count the hidden parts of a path. A glob matches them only by name."""
     parts = path.split("/")
     return sum(part[0] == "." for part in parts) + sum(part[:2] == "__" for part in parts[:-1])
 
@@ -138,13 +138,13 @@ def _by_names(names: list[str], base: str = ".") -> dict[str, list[str]]:
 
 
 def _named(part: str) -> list[str]:
-    """Find the splits in the name of a folder or file."""
+    """Return the splits in the name of a folder or file."""
     words = ((split, rf"(.*{_BREAK})?({words})({_BREAK}.*)?") for split, words in _WORDS.items())
     return [split for split, pattern in words if re.fullmatch(pattern, part)]
 
 
 def _subset(name: str) -> str:
-    """Join a file's folders up to the split, without `data` and partitions: the file's subset."""
+    """Return a file's subset: its folders up to the split, without `data` and partitions."""
     folders = takewhile(lambda folder: not _named(folder), name.split("/")[:-1])
     kept = [folder for folder in folders if "=" not in folder]
     return "/".join(kept[kept[:1] == ["data"] :])

@@ -1,38 +1,63 @@
-"""Reading lines of text files in bounded memory, whole or by ranges."""
+"""Input files: finding them, and reading their lines in bounded memory, whole or by ranges."""
 
+import glob
 import hashlib
 import io
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import xxhash
 
+from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.storage import MissingError, is_remote, open_file, size, why, writing
 from paraloom.models.errors import EmptyFileError, UserError
 from paraloom.models.files import looked_up
 from paraloom.models.text.files import CHUNK, as_text, buffered, is_plain, unpacked
 
-_HEAD = 1 << 22  # compressed bytes read at the beginning of a file
-_TEXT = 1 << 25  # most bytes to decompress from these: gzip may expand a thousandfold
-_SHOWN = 4_000  # bytes kept of a line that is too long
+_HEAD = 1 << 22  # bytes that `beginning` reads of a file, which may be compressed
+_TEXT = 1 << 25  # bytes that `beginning` decompresses at most
+_SHOWN = 4_000  # bytes that are kept of a line that is too long
+
+
+def expand(patterns: str | list[str], key: str) -> list[str]:
+    """List the files that paths and globs match, sorted within each pattern."""
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    if not patterns:
+        raise UserError(f"{key}: names no file")
+    return [path for pattern in patterns for path in _matches(pattern)]
+
+
+def _matches(pattern: str) -> list[str]:
+    # The name of an existing file may contain wildcards. `open_text` reports missing files.
+    if not glob.has_magic(pattern) or (not is_remote(pattern) and Path(pattern).exists()):
+        return [pattern]
+    if is_remote(pattern):
+        found = [entry.path for entry in storage.match(pattern)]
+    else:
+        found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path takes no absolute patterns
+        found = [path for path in found if Path(path).is_file()]
+    if not found:
+        raise UserError(f"{pattern}: no file matches{looked_up(pattern)}")
+    return sorted(found)
 
 
 class Span(NamedTuple):
     """Consecutive lines of a file."""
 
-    start: int  # offset in the text, bytes
+    start: int  # byte at which the lines begin in the text
     size: int  # bytes of text
-    digest: str  # XXH3
-    copy: str = ""  # path of its text (zstd), unless the file is plain
+    digest: str  # XXH3 of the text
+    copy: str = ""  # path of a copy of the text (zstd); "" if the file is plain text
 
 
 class _Digested(io.RawIOBase):
-    """A limited number of bytes of a file, digested while they are read."""
+    """A limited number of bytes of a file, which are digested while they are read."""
 
     def __init__(self, file: BinaryIO, algorithm: Any, size: int = sys.maxsize) -> None:
         self._file, self._digest, self._left = file, algorithm(), size
@@ -51,7 +76,7 @@ class _Digested(io.RawIOBase):
         return len(data)
 
     def digest(self) -> str:
-        """Digest all bytes, after reading the remaining ones."""
+        """Read the remaining bytes, and return the digest of all bytes."""
         while self.read(CHUNK):
             pass
         return str(self._digest.hexdigest())
@@ -59,11 +84,9 @@ class _Digested(io.RawIOBase):
 
 @contextmanager
 def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file with `as_text`, and check that its SHA-256 is `sha256`, if that is given.
+    """Open a file with `as_text`, and check its SHA-256 when the block ends if `sha256` is given.
 
-    Raises:
-        UserError: on opening, if the file is empty, no text or unreadable; in the block, if it is
-            truncated or corrupt; after the block, if its checksum differs.
+    Raises UserError if the file is empty, no text, unreadable, truncated, corrupt, or has changed.
     """
     with file_errors(path), open_file(path) as raw:
         digested = _Digested(raw, hashlib.sha256) if sha256 else None
@@ -77,11 +100,7 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
 
 @contextmanager
 def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
-    """Open a range of lines in a file.
-
-    Raises:
-        UserError: as `open_text`; or, after the block, if the lines changed since `index`.
-    """
+    """Open a range of lines; raise UserError at the end if the lines changed since `index`."""
     with file_errors(path), open_file(span.copy or path) as raw:
         raw.seek(0 if span.copy else span.start)
         file = unpacked(buffered(raw), span.copy) if span.copy else raw
@@ -94,10 +113,11 @@ def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
 def index(
     path: str, sha256: str | None, lines: int, copies: str | None = None
 ) -> tuple[int, list[Span]]:
-    """Count the lines of a file, and divide it into spans of `lines` lines (the last may be
-    shorter). A file that is compressed, or not in UTF-8, can only be read from its beginning: the
-    text of its spans is copied to files whose names begin with `copies`; without `copies`, no spans
-    are returned."""
+    """Count the lines of a file, and divide it into spans of `lines` lines.
+
+    A file that is compressed or not in UTF-8 can only be read from its beginning. Its spans are
+    copied to files whose names begin with `copies`. Without `copies`, it has no spans.
+    """
     total, here, last = 0, 0, b""
     with open_text(path, sha256) as stream, ExitStack() as stack:
         plain = is_plain(stream)
@@ -117,7 +137,7 @@ def index(
 
 
 class _Divided:
-    """The spans of a text that is read from its beginning, and copies of them if asked for."""
+    """The spans of a text that is read from its beginning, and copies of the spans if wanted."""
 
     def __init__(self, start: int, stack: ExitStack, copies: str | None = None) -> None:
         self.spans: list[Span] = []
@@ -130,7 +150,7 @@ class _Divided:
         self._sink: BinaryIO | None = None
 
     def add(self, text: bytes) -> None:
-        """Add text to the span."""
+        """Add text to the current span."""
         self._size += len(text)
         self._digest.update(text)
         if text and self._copy:
@@ -138,21 +158,23 @@ class _Divided:
             self._sink.write(pa.compress(text, codec="zstd", asbytes=True))
 
     def end(self) -> None:
-        """End the span, unless it is empty."""
+        """End the current span, unless it is empty."""
         if self._size:
-            self._stack.close()  # publishes the copy
+            self._stack.close()  # renames the copy, which is complete
             self.spans.append(Span(self._at, self._size, self._digest.hexdigest(), self._copy))
             self._at += self._size
             self._begin()
 
 
 def beginning(path: str) -> tuple[bytes, int]:
-    """Decompress the beginning of a file, up to a limit; return the text and the bytes read for it.
-    If the whole file was read, a line feed ends the last line."""
+    """Return the decompressed beginning of a file, and how many bytes of the file were read for it.
+
+    If the whole file was read, a line feed ends the last line.
+    """
     with file_errors(path), open_file(path) as raw:
         data = io.BytesIO(raw.read(_HEAD))
     source, text = buffered(data), bytearray()
-    with suppress(UserError):  # the text is cut off
+    with suppress(UserError):  # the data end within the text
         stream = as_text(source, path)
         while more := stream.read1(_TEXT - len(text)):
             text += more
@@ -163,17 +185,16 @@ def beginning(path: str) -> tuple[bytes, int]:
 
 
 def changed(path: str) -> UserError:
-    """Make the error for a file that changed after its digest was taken."""
+    """Make the error for a file that changed after its digest was computed."""
     return UserError(
         f"{path}: changed while the run read it; the same command reads it from the beginning"
     )
 
 
 def blocks(stream: BinaryIO, rows: int, limit: int) -> Iterator[list[bytes]]:
-    """Split `stream` into lines without line ends, `rows` at a time (fewer at the end).
+    """Split `stream` into lines without line ends, and yield lists of at most `rows` lines.
 
-    A line longer than `limit` bytes is cut and marked by a final line feed, which no other line
-    has.
+    A line longer than `limit` bytes is shortened and marked by a final line feed.
     """
     lines = chain.from_iterable(_split(stream, limit))
     return iter(lambda: list(islice(lines, rows)), [])
@@ -184,8 +205,7 @@ def _split(stream: BinaryIO, limit: int) -> Iterator[list[bytes]]:
     while chunk := stream.read(CHUNK):
         text = rest + chunk
         *lines, rest = text.split(b"\n")
-        # Enough to see that the line is too long, even if the last byte is half a CRLF.
-        rest = rest[: limit + 2]
+        rest = rest[: limit + 2]  # shows that the line is too long, even if it ends in half a CRLF
         yield _trim(lines, limit, crlf=b"\r" in text)
     if rest:
         yield _trim([rest], limit, crlf=True)
@@ -202,7 +222,7 @@ def _trim(lines: list[bytes], limit: int, crlf: bool) -> list[bytes]:
 
 @contextmanager
 def file_errors(path: str) -> Iterator[None]:
-    """Turn errors while reading `path` into a UserError that names it."""
+    """Turn errors while `path` is read into a UserError that names the file."""
     try:
         yield
     except pa.ArrowException as error:

@@ -1,7 +1,6 @@
-"""Corpora of OPUS by name, fetched once into the user's cache.
+"""Corpora of OPUS by name, which are downloaded once to the user's cache.
 
-A look-up is one request to the interface that `opustools` uses, too; `mtdata` has its own index.
-`OPUS_ENDPOINT` names another server with this interface.
+`OPUS_ENDPOINT` names another server with the interface that `opustools` uses.
 """
 
 import json
@@ -21,21 +20,21 @@ from paraloom.models.progress import meter
 
 _CITATION = "J. Tiedemann, 2012, Parallel Data, Tools and Interfaces in OPUS. In LREC 2012"
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)
-_SECONDS, _FAILURES, _PAUSE = 60, 5, 1.0  # timeout in s, failures in a row, pause in s per failure
+_SECONDS, _FAILURES, _PAUSE = 60, 5, 1.0  # timeout (s), failures in a row, pause per failure (s)
 
 
 def fetch(name: str, codes: tuple[str, str]) -> tuple[str, str]:
-    """Files of `corpus` or `corpus@version` in the cache: source and reference.
+    """Return the cached source and reference files of `corpus` or `corpus@version`.
 
-    A corpus in the cache needs no network. Without a version, the latest one is fetched, and later
-    calls return that version.
+    A missing corpus is downloaded. Without a version, the latest version is downloaded, and later
+    calls return the same version.
     """
     match, pair = _NAME.fullmatch(name), "-".join(sorted(codes))
     if not match or not re.fullmatch(r"[\w-]+", pair):
         raise UserError(f"input.paths: {name} is not a name of OPUS, such as Books or Books@v1")
     home, version = user_cache() / "opus" / match[1], match[2]
     latest = home / f"latest.{pair}"
-    failed = f"input.paths: {name}: cannot be fetched now; the part here is kept: try again, or "
+    failed = f"input.paths: {name}: cannot be fetched now; try again to continue the download, or "
     failed += "fetch its Moses files elsewhere and read them with format: moses"
     with locked(home / ".lock"), in_one_line(failed):
         version = version or (latest.read_text() if latest.is_file() else None)
@@ -52,7 +51,7 @@ def fetch(name: str, codes: tuple[str, str]) -> tuple[str, str]:
 
 
 def terms(file: str) -> dict[str, str]:
-    """Corpus, version, licence and citation of a file in the cache."""
+    """Return corpus, version, licence and citation of a file in the cache."""
     *_, corpus, folder, _ = Path(file).parts
     paths = [Path(file).with_name(name) for name in ("LICENSE", "README")]
     own, about = (path.read_text("utf-8", "replace") if path.is_file() else "" for path in paths)
@@ -69,7 +68,7 @@ def _sides(folder: Path, codes: tuple[str, str]) -> tuple[str, str]:
 
 def _look_up(corpus: str, version: str | None, codes: tuple[str, str]) -> tuple[str, str]:
     """Ask OPUS for the version and address of a corpus."""
-    from urllib.request import urlopen  # here, as in `_download`: few commands need a network
+    from urllib.request import urlopen  # not above, because few commands need a network
 
     base = os.environ.get("OPUS_ENDPOINT") or "https://opus.nlpl.eu/opusapi"
     asked = {"corpus": corpus, "source": codes[0], "target": codes[1], "preprocessing": "moses"}
@@ -108,7 +107,7 @@ def _download(url: str, part: Path) -> None:
                 raise OSError(f"only {end:,} of {size:,} bytes came")
             except (OSError, HTTPException) as error:
                 code = getattr(error, "code", 500)
-                if code == 416:  # nothing is left to send; the zip's checksums decide
+                if code == 416:  # the file is complete; the zip's checksums verify it
                     return
                 end = part.stat().st_size if part.exists() else 0
                 failures, most = (0 if end > most else failures + 1), max(most, end)
@@ -118,7 +117,7 @@ def _download(url: str, part: Path) -> None:
 
 
 def _unpack(part: Path, folder: Path, codes: tuple[str, str]) -> None:
-    """Unpack both sides, the licence and the description, but no folder and no other file."""
+    """Unpack the source, the reference, the licence and the description, and no other file."""
     one, two = codes
     wanted = re.compile(rf"[^/\\]+\.({one}-{two}|{two}-{one})\.({one}|{two})|LICENSE|README")
     try:

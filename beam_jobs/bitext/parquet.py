@@ -19,23 +19,23 @@ from paraloom.models.text.files import CHUNK, flat, is_text
 
 
 class Parquet(RecordReader):
-    """Parquet; a dot in a column name leads into a struct.
+    """Parquet. A dot in a column name refers to a field of a struct.
 
-    Ranges begin where shards begin. Reading a range starts at the row group that contains its first
-    row, so a file with one row group is one range.
+    Ranges begin where shards begin. Reading a range starts at the row group with its first row, so
+    a file with one row group has one range.
     """
 
     name = "parquet"
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
-        """Example record with values of the column types, and the names of all columns."""
+        """Return one record with an example value for each column, and the names of all columns."""
         with _opened(path) as file:
             schema, rows = flat(file.schema_arrow.empty_table()).schema, file.metadata.num_rows
         example = {name: _example(schema.field(name).type) for name in schema.names}
         return [example] * min(rows, 1), schema.names
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Divide a file into ranges of `rows` rows, or more where row groups are larger."""
+        """Divide a file into ranges of `rows` rows, or more rows if the row groups are larger."""
         with _opened(bitext.paths[0]) as file:
             *starts, total = _starts(file)
         found, before = [], 0
@@ -46,22 +46,23 @@ class Parquet(RecordReader):
         return [*found, Range(before, total - before)]
 
     def estimate(self, bitext: Bitext) -> tuple[int, int]:
-        """Rows and bytes of a file."""
+        """Return the number of rows of a file, and its size in bytes."""
         with _opened(bitext.paths[0]) as file:
             return int(file.metadata.num_rows), size(bitext.paths[0])
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Rows of a part, `rows` at a time; raises UserError at the end if the file changed."""
+        """Yield the rows of a part, `rows` at a time; raise UserError if the file changed."""
         (path,), at = bitext.paths, part.before
         with _opened(path) as file:
             end = min(at + part.lines, file.metadata.num_rows)
             for table in _tables(file, path, bitext.places, (at, end), rows):
                 columns, faults = {}, dict[int, str]()
                 for name, place, kind in columns_of(bitext):
-                    there = place in table.column_names  # other files may have the kept column
+                    there = place in table.column_names  # only other files may have the column
                     leaf = table[place].combine_chunks() if there else pa.nulls(len(table))
                     try:
-                        columns[name] = leaf.cast(kind, safe=kind != pa.string())  # checked later
+                        # `checked` finds invalid UTF-8.
+                        columns[name] = leaf.cast(kind, safe=kind != pa.string())
                     except pa.ArrowInvalid:
                         wrong = {} if bitext.may_lack(name) else faults
                         columns[name] = typed(name, leaf.to_pylist(), kind, wrong)
@@ -74,7 +75,7 @@ class Parquet(RecordReader):
 
 @contextmanager
 def _opened(path: str) -> Iterator[pq.ParquetFile]:
-    # Without a buffer, whole columns of a row group would be in memory.
+    # Without these options, whole columns of a row group would be in memory.
     how = {"buffer_size": CHUNK, "pre_buffer": False}
     with file_errors(path), open_file(path) as stream, pq.ParquetFile(stream, **how) as file:
         yield file
@@ -109,7 +110,7 @@ def _tables(
 
 
 def _example(kind: pa.DataType) -> Any:
-    """Make an example value of a type; if no column may have the type, return the type itself."""
+    """Return an example value of a type, or the type itself if columns may not have the type."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     tests = {
         "": lambda of: is_text(of) or re.match("(large_|fixed_size_)?binary", str(of)),

@@ -1,4 +1,4 @@
-"""Preview of a bitext: an estimate of its rows and a few of them, without reading everything."""
+"""Preview of a bitext: an estimate of its rows and some of its pairs, without reading all of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,26 +11,22 @@ from paraloom.beam_jobs.bitext.rows import Bitext
 from paraloom.models.errors import UserError
 
 _FILES = 20  # files to sample
-_STEPS = {30_000: 500, 100_000: 1_000, 300_000: 2_000, 1_000_000: 5_000}  # by total rows
+_STEPS = {30_000: 500, 100_000: 1_000, 300_000: 2_000, 1_000_000: 5_000}  # by largest total
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BitextPreview:
-    """Contents at the beginnings of some files."""
+    """What `preview` finds at the beginnings of some files."""
 
     pairs: pa.Table  # valid pairs from the beginnings of `files` files
     rows: int  # rows in the whole input
     counted: bool  # True if `rows` is exact, False if it is estimated from file sizes
-    rejected: float  # share of invalid rows among the rows read
+    rejected: float  # share of invalid rows among the rows that were read
     files: int
 
 
 def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> BitextPreview:
-    """Read about `rows` rows, spread evenly over the files, and count or estimate all rows.
-
-    Raises:
-        UserError: none of the rows that were read can be used.
-    """
+    """Read about `rows` rows, evenly from some files, and count or estimate all rows."""
     chosen, read, pairs = _some(bitexts), 0, []
     for bitext in chosen:
         block = next(
@@ -52,14 +48,13 @@ def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Bit
 
 
 def rows_per_shard(bitexts: Sequence[Bitext]) -> int:
-    """Rows per shard, which depend only on the files: 500 for up to 30,000 rows (a minute for a
-    slow model on two cores), growing to 10,000 for more than a million."""
+    """Return the number of rows per shard, 500 to 10,000, which depends on the files alone."""
     rows, _ = _estimate(bitexts)
     return next((step for most, step in _STEPS.items() if rows <= most), 10_000)
 
 
 def _estimate(bitexts: Sequence[Bitext]) -> tuple[int, bool]:
-    """The rows of all files, and whether they were counted rather than estimated from sizes."""
+    """Return the number of rows of all files, and whether it is exact rather than estimated."""
     heads = [reader_of(bitext).estimate(bitext) for bitext in _some(bitexts)]
     lines, seen = (sum(numbers) for numbers in zip(*heads, strict=True))
     size = sum(storage.size(bitext.paths[0]) for bitext in bitexts)
@@ -67,6 +62,5 @@ def _estimate(bitexts: Sequence[Bitext]) -> tuple[int, bool]:
 
 
 def _some(bitexts: Sequence[Bitext]) -> list[Bitext]:
-    """Files spread evenly over all."""
     step = max(len(bitexts) / _FILES, 1)
     return [bitexts[int(i * step)] for i in range(min(len(bitexts), _FILES))]

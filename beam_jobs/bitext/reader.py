@@ -1,4 +1,4 @@
-"""Base classes of bitext readers: one for rows that are lines, one for records of named fields."""
+"""Base classes of bitext readers: for rows that are lines, and for records with named fields."""
 
 import re
 import sys
@@ -11,32 +11,33 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs.bitext.files import expand
-from paraloom.beam_jobs.bitext.lines import beginning, blocks, index, open_span, open_text
+from paraloom.beam_jobs.bitext.lines import beginning, blocks, expand, index, open_span, open_text
 from paraloom.beam_jobs.bitext.rows import Bitext, Layout, Paths, Range, RawRows, RowBlock, checked
 from paraloom.beam_jobs.engine.schema import INGEST
 from paraloom.models.errors import EmptyFileError, UserError
 from paraloom.models.text.files import CHUNK, text_array
 
-HEAD = 1_000  # rows read to infer column types, where the file does not declare them
+HEAD = 1_000  # number of rows from which column types are inferred
 
 Columns = tuple[tuple[str, ...], tuple[str, ...], pa.Schema]
-"""`columns`, `places` and `kept` of a `Bitext`."""
+"""The attributes `columns`, `places` and `kept` of a `Bitext`."""
 Record = Mapping[str, Any]
 
 
 class BitextReader:
-    """Base class of a reader for one format. Subclass it, or `RecordReader`, to add a format."""
+    """Base class of the reader of a format. To add a format, subclass it or `RecordReader`."""
 
     name: ClassVar[str]  # the value of `input.format`
     columns: ClassVar[tuple[str, ...]]
-    """Column names, in the order of a line's tab-separated fields, or one per file. `reference` is
-    required; `source` is too, except in plain text, where it is empty. Without `id`, the texts of a
-    row make its id. Other columns are only checked, or kept."""
-    skip_empty_lines: ClassVar[bool] = False  # empty lines are not rows
+    """Names of the columns: the tab-separated fields of a line, in order, or one column per file.
+
+    `reference` is required. `source` is required too, except in plain text, where it is empty.
+    Without `id`, the id is made from the row's texts. Other columns are only checked, or kept.
+    """
+    skip_empty_lines: ClassVar[bool] = False  # True if empty lines are not rows
     named: ClassVar[tuple[str, ...]] = ()  # columns that `input.columns` may rename
-    by_language: ClassVar[bool] = False  # True if segments are found by language
-    is_mined: ClassVar[bool] = False  # True for pairs of one language: none is translated
+    by_language: ClassVar[bool] = False  # True if the file names the language of each sentence
+    is_mined: ClassVar[bool] = False  # True for pairs of one language, which are not translated
 
     @property
     def has_source(self) -> bool:
@@ -44,11 +45,11 @@ class BitextReader:
         return "source" in self.columns
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
-        """Group `input.paths` into bitexts: one file each, unless a format overrides this."""
+        """Group `input.paths` into bitexts: by default, one file each."""
         return [(path,) for path in expand(self.listed(paths), "input.paths")]
 
     def listed(self, paths: Paths) -> list[str]:
-        """Check that `input.paths` is a list, not one list per side, and is not empty."""
+        """Check that `input.paths` is a list, not a list for each side, and is not empty."""
         if isinstance(paths, dict):
             raise UserError(
                 f"input.paths: format {self.name} needs a list, not source and reference"
@@ -58,7 +59,7 @@ class BitextReader:
         return paths
 
     def describe(self, path: str, layout: Layout) -> Columns:
-        """Open a file and describe its columns; unknown types of kept columns are null."""
+        """Open a file and describe its columns. An unknown type of a kept column is null."""
         with open_text(path) as stream:
             columns = self.columns_of(path, stream.readline(CHUNK))
         further = [name for name in columns if name not in INGEST.names]
@@ -69,20 +70,18 @@ class BitextReader:
         return columns, (), pa.schema([(name, pa.string()) for name in layout.keep])
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
-        """Columns of one file; override if files of the format may differ."""
+        """Return the columns of one file. Override this if files of the format may differ."""
         return self.columns
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Divide a bitext into ranges of `rows` rows, where the format allows it; here by lines.
-        The names of copies of ranges begin with `copies`: see `index`."""
+        """Divide a bitext into ranges of `rows` lines if possible; see `index` for `copies`."""
         files = enumerate(zip_longest(bitext.paths, bitext.sha256))
         indexed = (index(*file, rows, copies and f"{copies}-{i}") for i, file in files)
         counts, spans = zip(*indexed, strict=True)
         if len(set(counts)) > 1:
-            found = (
-                f"{path} has {n:,} lines" for path, n in zip(bitext.paths, counts, strict=True)
-            )
-            raise UserError(f"{' but '.join(found)}; {_LINE_BY_LINE}")
+            sides = zip(bitext.paths, counts, strict=True)
+            found = " but ".join(f"{path} has {n:,} lines" for path, n in sides)
+            raise UserError(f"{found}; {_LINE_BY_LINE}")
         total = counts[0]
         if not all(spans):
             return [Range(0, total)]
@@ -92,7 +91,7 @@ class BitextReader:
         ]
 
     def estimate(self, bitext: Bitext) -> tuple[int, int]:
-        """Rows at the beginning of a file (in a Moses pair, the source file), and their bytes."""
+        """Return the number of rows at the beginning of the first file, and their size in bytes."""
         text, size = beginning(bitext.paths[0])
         return self.count_in(text), size
 
@@ -103,25 +102,24 @@ class BitextReader:
         return sum(1 for _ in re.finditer(rb"^.*\S.*\n", text, re.MULTILINE))
 
     def line_limit(self, max_characters: int) -> int:
-        """Longest line that is read, in bytes: three columns with 4 bytes per character, and
-        scores."""
+        """Return the longest line to read, in bytes: three columns of 4-byte characters, scores."""
         return 12 * max_characters + 1_000
 
     def read(
         self, bitext: Bitext, *, rows: int, max_characters: int, part: Range | None = None
     ) -> Iterator[RowBlock]:
-        """Read a bitext, or a part, in blocks of `rows` rows or lines; the last may be shorter. The
-        content of a block depends on the files alone.
+        """Read a bitext, or a part of it, in blocks of at most `rows` rows or lines.
 
-        Truncation and changes are only detected at the end of a file: publish nothing before the
-        last block has been read.
+        The content of a block depends on the files alone. A truncated or changed file is only
+        detected at its end, so publish nothing before the last block has been read.
         """
         part = part or Range(0, sys.maxsize)
         for block in self.rows(bitext, rows, part, self.line_limit(max_characters)):
             yield checked(bitext, block, max_characters)
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Rows of a part; memory holds at most `rows` lines of `limit` bytes of each file."""
+        """Yield the rows of a part; at most `rows` lines of `limit` bytes per file are in
+        memory."""
         before = part.before
         with ExitStack() as stack:
             if part.spans:
@@ -153,22 +151,18 @@ class BitextReader:
             faults |= {row: "empty line" for row, line in enumerate(lines) if not line}
         if len(names) == len(group):
             columns = [pa.array(side, pa.binary()) for side in group]
-            return RawRows(
-                columns=dict(zip(names, columns, strict=True)),
-                numbers=numbers,
-                texts=texts,
-                faults=faults,
-            )
-        fields = pc.split_pattern(pa.array(lines, pa.binary()), "\t")
-        counts = pc.list_value_length(fields).to_numpy()
-        wrong = counts != len(names)
-        for row in np.flatnonzero(wrong).tolist():
-            n = int(counts[row])
-            faults.setdefault(row, f"{n} column{'s' * (n > 1)} instead of {len(names)}")
-        starts = fields.offsets.to_numpy()[:-1]
-        masks = [counts < 2 if name == "id" else wrong for name in names]  # the id comes first
-        at = [pa.array(starts + i, mask=mask) for i, mask in enumerate(masks)]
-        found = {name: fields.values.take(of) for name, of in zip(names, at, strict=True)}
+        else:
+            fields = pc.split_pattern(pa.array(lines, pa.binary()), "\t")
+            counts = pc.list_value_length(fields).to_numpy()
+            wrong = counts != len(names)
+            for row in np.flatnonzero(wrong).tolist():
+                n = int(counts[row])
+                faults.setdefault(row, f"{n} column{'s' * (n > 1)} instead of {len(names)}")
+            starts = fields.offsets.to_numpy()[:-1]
+            masks = [counts < 2 if name == "id" else wrong for name in names]  # the id comes first
+            at = [pa.array(starts + i, mask=mask) for i, mask in enumerate(masks)]
+            columns = [fields.values.take(of) for of in at]
+        found = dict(zip(names, columns, strict=True))
         return RawRows(columns=found, numbers=numbers, texts=texts, faults=faults)
 
 
@@ -176,7 +170,7 @@ _LINE_BY_LINE = "line n of one must translate line n of the other"
 
 
 def too_long(lines: Sequence[bytes], limit: int) -> dict[int, str]:
-    """Mark the lines that `blocks` cut as invalid rows."""
+    """Return the faults of the lines that `blocks` shortened, by row."""
     cut = (row for row, line in enumerate(lines) if line.endswith(b"\n"))
     return dict.fromkeys(cut, f"line longer than {limit:,} bytes")
 
@@ -185,24 +179,24 @@ _TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64
 
 
 class RecordReader(BitextReader):
-    """Base class of readers for records, whose column names `input.columns` maps."""
+    """Base class of readers for records, whose fields `input.columns` maps to columns."""
 
     columns = ("id", "source", "reference")
     named: ClassVar[tuple[str, ...]] = ("source", "reference", "id")
     remedy: ClassVar[str] = "input.columns names them"
-    id_place: ClassVar[str] = "id"  # name of the id column in files, by default
+    id_place: ClassVar[str] = "id"  # default name of the id column in files
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
-        """First records of a file, and the names of all columns."""
+        """Return the first records of a file, and the names of all columns."""
         raise NotImplementedError
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """Names in the file of the pair's columns, then of the kept columns."""
+        """Return the names in the file of the columns of pairs, and of the kept columns."""
         names = {name: name for name in (*self.columns, *layout.keep)}
         return {**names, "id": self.id_place, **layout.columns}
 
     def describe(self, path: str, layout: Layout) -> Columns:
-        """Check that the first records have the columns, and infer their types."""
+        """Check that the first records have the columns, and infer the types of the columns."""
         places, used, kept = self.places(layout), {}, []
         records, known = self.head(path)
         if not records:
@@ -237,7 +231,7 @@ class RecordReader(BitextReader):
 def from_records(
     bitext: Bitext, records: Sequence[Record], numbers: np.ndarray, faults: dict[int, str]
 ) -> RawRows:
-    """Convert records to rows; a value with the wrong type is a fault."""
+    """Convert records to rows. A value with the wrong type is a fault."""
     columns = {}
     for name, place, kind in columns_of(bitext):
         wrong = {} if bitext.may_lack(name) else faults
@@ -246,7 +240,7 @@ def from_records(
 
 
 def typed(name: str, values: Iterable[Any], kind: pa.DataType, faults: dict[int, str]) -> pa.Array:
-    """Build a column from Python values; a value that the type cannot represent is a fault."""
+    """Build a column from Python values. A value that the type cannot represent is a fault."""
     found = []
     for row, value in enumerate(values):
         if type(value) is int:
@@ -263,14 +257,14 @@ def typed(name: str, values: Iterable[Any], kind: pa.DataType, faults: dict[int,
 
 
 def columns_of(bitext: Bitext) -> Iterable[tuple[str, str, pa.DataType]]:
-    """Columns of a bitext: name, name in the file, type."""
+    """Yield the columns of a bitext: name, name in the file, type."""
     kept = {field.name: field.type for field in bitext.kept}
     for name, place in zip(bitext.columns, bitext.places, strict=True):
         yield name, place, kept.get(name, pa.string())
 
 
 def _find(record: Record, place: str) -> Any:
-    """Find a value in a record, or in a nested object; None if it is missing."""
+    """Return a value of a record or of a nested object, or None if it is missing."""
     if place in record or "." not in place:
         return record.get(place)
     found: Any = record

@@ -15,20 +15,20 @@ from paraloom.models.text.cleaning import clean
 from paraloom.models.text.controls import CONTROL, find_control
 
 Paths = list[str] | dict[str, str | list[str]]
-"""`input.paths`: paths and globs, one list for each side if the format has two files."""
+"""`input.paths`: paths and globs, in one list for each side if the format has two files."""
 
 _REQUIRED = ("id", "source", "reference")
-_TEXT = 1_000  # characters of a rejected row that are recorded
+_TEXT = 1_000  # characters of a rejected row that are stored
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """Settings in `input` about columns and about subsets of a data set."""
+    """Settings of `input` about columns and about the subsets of a data set."""
 
-    columns: Mapping[str, str] = field(default_factory=dict)  # name in the file, by our name
+    columns: Mapping[str, str] = field(default_factory=dict)  # name in the file, by column
     keep: tuple[str, ...] = ()
     languages: tuple[str, str] = ("cs", "en")  # codes of the source and reference languages
-    codes: tuple[str, str] = ("cs", "en")  # as the user writes them
+    codes: tuple[str, str] = ("cs", "en")  # the same codes as the user writes them
     subset: str | None = None
     split: str = "train"
     clean: tuple[str, ...] = ()
@@ -36,27 +36,25 @@ class Layout:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bitext:
-    """A unit of the input: one file, or the two files of a Moses pair."""
+    """One file of the input, or the two files of a Moses pair."""
 
     format: str
     paths: tuple[str, ...]
-    name: str  # unique in the input, independent of the folder
+    name: str  # unique in the input, and independent of the folder
     columns: tuple[str, ...] = ()  # column names, if files of the format may differ
     places: tuple[str, ...] = ()  # names of `columns` in the file, if the format has names
-    kept: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    """Columns that stay with the pairs."""
-    clean: tuple[str, ...] = ()  # how source and reference are cleaned (`CLEANERS`)
-    sha256: tuple[str, ...] = ()  # expected checksums; reading fails if one differs
-    ids_found: bool = False
-    """`input.columns` names no id column: a missing or repeated id is no reason to reject a row."""
+    kept: pa.Schema = field(default_factory=lambda: pa.schema([]))  # the user's columns
+    clean: tuple[str, ...] = ()  # names of `CLEANERS` for source and reference
+    sha256: tuple[str, ...] = ()  # expected checksum of each file
+    ids_found: bool = False  # `input.columns` names no id column, so rows may lack an id
 
     def may_lack(self, column: str) -> bool:
-        """Whether a row may lack a column's value; then an invalid value counts as missing."""
+        """Whether a row may lack a column's value. An invalid value then counts as missing."""
         return column == "id" and self.ids_found
 
     @property
     def ids(self) -> Literal["given", "found", "made"]:
-        """Where ids come from: a column of all ids ("given") or some ("found"); texts ("made")."""
+        """Source of ids: a column with all ids ("given") or some ("found"), or texts ("made")."""
         return ("found" if self.ids_found else "given") if "id" in self.columns else "made"
 
 
@@ -64,42 +62,39 @@ class Bitext:
 class Range:
     """Consecutive rows of a bitext."""
 
-    before: int  # number of lines before them
+    before: int  # number of earlier lines
     lines: int
-    spans: tuple[Span, ...] = ()  # one per file, if the files are divided
+    spans: tuple[Span, ...] = ()  # one for each file, if the files are divided
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RawRows:
-    """Rows as read, before they are checked."""
+    """Rows of a file before they are checked."""
 
-    columns: Mapping[str, pa.Array]
-    """Texts as bytes, kept columns as values; missing values are null."""
-    numbers: np.ndarray  # from 1 in the file, int64
-    texts: Sequence[bytes] = ()  # raw rows; if empty, both sides joined by a tab
-    faults: dict[int, str] = field(default_factory=dict)
-    """Known faults by position; other faults are found in the columns."""
+    columns: Mapping[str, pa.Array]  # texts in bytes, kept columns as values; null if missing
+    numbers: np.ndarray  # row numbers from 1 in the file, int64
+    texts: Sequence[bytes] = ()  # raw rows; if empty, source and reference are joined by a tab
+    faults: dict[int, str] = field(default_factory=dict)  # known faults, by position
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowBlock:
-    """Consecutive lines of a bitext; each row is in `pairs` or in `rejected`."""
+    """Consecutive rows of a bitext. Each row is in `pairs` or in `rejected`."""
 
     pairs: pa.RecordBatch  # valid rows (`schema.INGEST`, and kept columns)
-    rejected: pa.RecordBatch
-    """Invalid rows (`schema.INGEST_REJECTED`): id, row number, beginning of the text, reason."""
+    rejected: pa.RecordBatch  # invalid rows (`schema.INGEST_REJECTED`)
     lines: np.ndarray  # row number of each pair, int64
-    rows: int  # number of rows, without lines that only separate documents
-    cleaned: Mapping[str, np.ndarray]  # pairs that each kind of cleaning changed
-    made: pa.StringArray | None  # ids made from the pairs' texts; None if ids are given
+    rows: int  # number of rows, without lines that separate documents
+    cleaned: Mapping[str, np.ndarray]  # pairs that each kind of cleaning changed, bool [n]
+    made: pa.StringArray | None  # ids made from the texts of pairs; None if ids are given
 
 
 def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
-    """Clean and check rows; give pairs an id if they have none."""
+    """Clean and check rows, and make ids for pairs without an id."""
     why, columns = dict(rows.faults), dict(rows.columns)
     changed = {kind: np.zeros(len(rows.numbers), bool) for kind in bitext.clean}
     for name, column in rows.columns.items():
-        strict = name in _REQUIRED or not bitext.places  # raw text rather than a typed value
+        strict = name in _REQUIRED or not bitext.places  # raw text, not a typed value
         if strict or pa.types.is_string(column.type):
             columns[name], faults = _checked(name, column, max_characters, strict, changed)
             if not bitext.may_lack(name):
@@ -145,9 +140,10 @@ def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
 def _checked(
     name: str, column: pa.Array, most: int, strict: bool, changed: Mapping[str, np.ndarray]
 ) -> tuple[pa.StringArray, dict[int, str]]:
-    """Clean and check the texts of a column: invalid texts become null, with a fault each.
+    """Clean and check the texts of a column; return the texts, and faults by row.
 
-    `strict` texts are stripped and may have no control characters. Sides and ids may not be empty.
+    Invalid texts become null. Ids, sources and references may not be empty. `strict` texts are
+    stripped and may not contain control characters.
     """
     faults: dict[int, str] = {}
 

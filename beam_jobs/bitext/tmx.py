@@ -1,4 +1,4 @@
-"""TMX: translation memories, read as a stream of XML."""
+"""TMX: translation memories, which are read as a stream of XML."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,8 +17,8 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 from paraloom.models.text.files import CHUNK, LONGEST, recoded
 
-_UNIT = 20  # rough minimum of bytes per unit, also in a compressed file
-_LANGUAGE = "xml:lang={}"  # the name of a segment in a record
+_UNIT = 20  # approximate minimum of bytes per unit, also in a compressed file
+_LANGUAGE = "xml:lang={}"  # name of a segment in a record
 _CODES = ("bpt", "ept", "it", "ph", "ut")
 """Elements in a segment that contain formatting codes of the original document."""
 _TOKEN = re.compile(
@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     rb"|(?P<begins><tu[\s/>])|(?P<ends></tu\s*>)|(?P<last></tmx\s*>)",
     re.DOTALL,
 )
-"""Markup that separates units; also comments and CDATA, in which such markup does not count."""
+"""Markup that separates units. In comments and CDATA, such markup does not count."""
 _ENCODING = re.compile(rb"\s*<\?xml\s[^>]*?\bencoding\s*=\s*[\"']([\w.:-]+)")
 _SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # white space from pretty printing
 
@@ -34,7 +34,7 @@ _SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # white space from pretty p
 class Tmx(RecordReader):
     """TMX 1.4: each unit (`tu`) with a segment in both languages is a row.
 
-    Attributes of units, such as `tuid`, and properties, by type, are further columns.
+    A unit's attributes, such as `tuid`, and its properties, by type, are further columns.
     """
 
     name = "tmx"
@@ -44,18 +44,18 @@ class Tmx(RecordReader):
     remedy = "input.source_language and input.target_language name the sides"
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """Sides are named by their languages."""
+        """Return the names in the file; the sides are named by their languages."""
         sides = zip(self.columns[1:], map(_LANGUAGE.format, layout.languages), strict=True)
         return {**super().places(layout), **dict(sides)}
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
-        """The first units."""
+        """Return the first units."""
         with open_text(path) as stream:
             units = [unit for unit, _ in islice(_units(stream, path), HEAD)]
         return units, sorted({name for unit in units for name in unit})
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Do not divide XML; overestimate its rows."""
+        """Return one range, because XML is not divided. Its number of rows is an upper bound."""
         return [Range(0, 1 + storage.size(bitext.paths[0]) // _UNIT)]
 
     def count_in(self, text: bytes) -> int:
@@ -63,7 +63,7 @@ class Tmx(RecordReader):
         return sum(token.lastgroup == "begins" for token in _TOKEN.finditer(text))
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Units of a file, `rows` at a time."""
+        """Yield the units of a file, `rows` at a time."""
         (path,), at = bitext.paths, 1
         with open_text(path, *bitext.sha256) as stream:
             units = _units(stream, path)
@@ -75,7 +75,7 @@ class Tmx(RecordReader):
 
 
 def _units(stream: BufferedReader, path: str) -> Iterator[tuple[Record, str]]:
-    """Yield each unit with the reason why it is not well-formed, or ""."""
+    """Yield each unit with its XML fault, or ""."""
     stream, data, at, begin, count, last = _in_utf8(stream, path), b"", 0, -1, 0, ""
     while len(data) < LONGEST and (chunk := stream.read1(CHUNK)):
         data += chunk
@@ -114,7 +114,7 @@ def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
 
 
 def _unit(text: bytes) -> tuple[dict[str, str], str]:
-    """Return attributes, properties and first segment per language; and the XML fault, or ""."""
+    """Return a unit's attributes, properties and segments by language, and its XML fault or ""."""
     parser, tree, fault = expat.ParserCreate("utf-8"), TreeBuilder(), ""
     parser.StartElementHandler, parser.EndElementHandler = tree.start, tree.end
     parser.CharacterDataHandler = tree.data

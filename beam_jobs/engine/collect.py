@@ -21,10 +21,9 @@ def collect(
     output: str,
     arguments: Sequence[str],
 ) -> pa.Table:
-    """Run `transform` (units in, one table out) and return its table.
+    """Run `transform`, which turns units into one table, and return the table.
 
-    All workers must be able to access the folder `output`. The table, and one file
-    per started unit to show progress, are in it until the end.
+    All workers must be able to access `output`, which contains the table until the job ends.
     """
     rows = {unit.name: unit.rows or 0 for unit in units}
     begun, result = storage.join(output, "begun"), storage.join(output, "collected.parquet")

@@ -1,11 +1,11 @@
-"""Crash recovery: if a worker died, its units are attempted again, more carefully each time.
+"""Crash recovery: units whose worker died are attempted again, more carefully each time.
 
-A process that is killed, for instance for lack of memory, cannot report an error. The launcher
-notes its death in the attempt records of all units in flight. In translation, later attempts note
-which rows are in the engine, one batch at a time; from the second death on, batches are smaller. If
-workers still die, the launcher ends the run and names the units and rows. Only deaths that the
-launcher saw count: after an interrupted or killed command, the next attempt makes the same batches
-as the first.
+A killed process cannot report an error, for instance if it used too much memory. The launcher
+therefore records the death in the attempt records of all units in progress. After a death,
+translation records which batch of rows is in the engine. After the second death, it makes smaller
+batches. If workers still die, the launcher ends the run with a message that names units and rows.
+Only deaths that the launcher saw count. If the command itself was killed, the next attempt makes
+the same batches as the first.
 
     <stage>/_attempts/<unit>.json
 """
@@ -23,17 +23,17 @@ _SHOWN = 5  # rows shown in a message
 
 
 class Attempt(BaseModel):
-    """One attempt at a unit; implements `paraloom.models.nmt.translate.RetryHints`."""
+    """Record of the attempts at a unit; implements `paraloom.models.nmt.translate.RetryHints`."""
 
     key: str
     number: int = 0  # 1 for the first attempt
     deaths: int = 0  # workers that died on this unit
-    rows: list[int] = []  # rows in the engine, recorded after a death
+    rows: list[int] = []  # rows in the engine
     _path: str = PrivateAttr("")
 
     @property
     def smaller(self) -> int:
-        """Factor by which batches shrink: 4 to the power of the deaths after the first."""
+        """Factor by which batches shrink: 4 to the power of the deaths after the first death."""
         return int(4 ** max(self.deaths - 1, 0))
 
     def under_way(self, rows: Sequence[int]) -> None:
@@ -46,12 +46,12 @@ class Attempt(BaseModel):
         storage.write_bytes(self._path, self.model_dump_json().encode())
 
     def over(self) -> None:
-        """Remove the record of a finished unit."""
+        """Remove the record, when the unit is finished."""
         storage.remove(self._path)
 
 
 def begin(folder: str, name: str, key: str) -> Attempt:
-    """Begin an attempt at a unit; earlier attempts with the same key are counted."""
+    """Begin an attempt at a unit, and count the earlier attempts with the same key."""
     path = storage.join(folder, ATTEMPTS, f"{name}.json")
     attempt = _read(path)
     if attempt is None or attempt.key != key:
@@ -63,13 +63,13 @@ def begin(folder: str, name: str, key: str) -> Attempt:
 
 
 def deaths(folder: str, name: str) -> int:
-    """Count the workers that died on a unit."""
+    """Return the number of workers that died on a unit."""
     attempt = _read(storage.join(folder, ATTEMPTS, f"{name}.json"))
     return attempt.deaths if attempt else 0
 
 
 def unfinished(folder: str) -> dict[str, Attempt]:
-    """Attempts of unfinished units, by unit name."""
+    """Return the attempt records of unfinished units, by unit name."""
     records = storage.join(folder, ATTEMPTS)
     found = {name: _read(storage.join(records, name)) for name in storage.names(records)}
     return {name.removesuffix(".json"): attempt for name, attempt in found.items() if attempt}
@@ -84,7 +84,7 @@ def _read(path: str) -> Attempt | None:
 
 
 def note_death(folder: str) -> str:
-    """Record that a worker died; return the units in flight, for a message."""
+    """Record a worker's death for all units in progress; return their names for a message."""
     at = []
     for name, attempt in unfinished(folder).items():
         attempt.deaths += 1

@@ -1,4 +1,4 @@
-"""Run a job: Beam options, progress, one-line errors, and the receipts of the result."""
+"""Running of a job: Beam's options, progress, one-line errors, and the receipts of the result."""
 
 import os
 import sys
@@ -23,7 +23,6 @@ from paraloom.beam_jobs.engine.options import DATAFLOW, local_workers, parse_opt
 from paraloom.beam_jobs.engine.rejections import Limit, RejectionWatch
 from paraloom.beam_jobs.engine.shards import Receipt, remove_orphans
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.runners.dataflow import jobs as service
 from paraloom.beam_jobs.runners.local.runner import (
     ends_when_interrupted,
     local_runner,
@@ -48,19 +47,19 @@ class Result:
 
 
 class WorkUnit(Protocol):
-    """A unit of work, as `launch` and `UnitDoFn` use it."""
+    """A unit of work, as `launch` and `UnitDoFn` need it."""
 
     @property
     def name(self) -> str:
-        """Name of its receipt."""
+        """Name of the unit's receipt."""
 
     @property
     def key(self) -> str:
-        """Key of everything that its output depends on."""
+        """Key of everything that the unit's output depends on."""
 
     @property
     def rows(self) -> int | None:
-        """Rows to read, if known in advance."""
+        """Number of rows to read, if it is known in advance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,21 +70,21 @@ class Work:
     output: str
     build: Callable[[beam.Pipeline], Any]
     processes: int
-    done: Callable[[], int]  # rows done so far
+    done: Callable[[], int]  # returns the number of rows that are done
     total: int | None
-    finished: Callable[[], int] = lambda: 0  # rows in finished units, which are not repeated
-    died: Callable[[], str] = lambda: ""  # called when a worker dies; names the units in flight
+    finished: Callable[[], int] = lambda: 0  # returns the number of rows in finished units
+    died: Callable[[], str] = lambda: ""  # called when a worker dies; names units in progress
     unit: str = "rows"  # what `done` counts
-    label: str | None = None  # digest of the work, by which another launcher recognises the job
+    label: str | None = None  # digest of the work, by which other launchers find the job
 
 
 def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> PipelineOptions:
-    """Parse Beam's options; without a runner, use local workers, at most `processes`."""
+    """Parse Beam's options. Without a runner, use at most `processes` local workers."""
     options = parse_options(arguments)
     standard = options.view_as(StandardOptions)
     if standard.runner:
         return options
-    # Set explicitly, so that Beam does not try to download another local runner.
+    # Without this option, Beam tries to download another local runner.
     standard.runner = "FnApiRunner"
     workers = local_workers(arguments)
     direct = options.view_as(DirectOptions)
@@ -105,14 +104,15 @@ def launch(
     done: Callable[[], int] | None = None,
     limit: Limit | None = None,
 ) -> Result:
-    """Run a job that makes one receipt per unit, and the files that the receipt names. Units with a
-    valid receipt are finished: only their checksums are verified.
+    """Run a job that makes one receipt per unit, and the files that the receipt names.
+
+    Units with a valid receipt are finished. Only the checksums of their files are verified.
 
     Args:
         transform: units in, receipts out.
-        output: folder of files and receipts.
-        processes: most worker processes to start, if the user did not choose a runner.
-        done: counts the rows done so far, if receipts do not record them.
+        output: folder of the files and receipts.
+        processes: largest number of worker processes, if the user did not choose a runner.
+        done: returns the number of rows that are done, if receipts do not contain it.
         limit: largest share of rows that the job may reject; None: unlimited.
 
     Raises:
@@ -180,11 +180,11 @@ def _under_way(output: str) -> int:
 
 
 def watch_pipeline(work: Work, arguments: Sequence[str]) -> dict[str, int]:
-    """Call `run_pipeline` with progress and a log file, and again if a worker died."""
+    """Call `run_pipeline` with progress and a log file, and call it again if a worker died."""
     options = beam_options(arguments, processes=max(work.processes, 1))
     name_job(options, work.name, work.output)
     if work.label:
-        service.label(options, work.label)
+        dataflow.label(options, work.label)
     with (
         redirect_stderr(work.output) as terminal,
         nullcontext() if runner_of(arguments) else ends_when_interrupted(terminal),
@@ -208,7 +208,7 @@ def run_pipeline(
 ) -> dict[str, int]:
     """Build and run a Beam pipeline; return its counters.
 
-    `runner` overrides the options' runner; `user` sees a remote job's address and answers Ctrl-C.
+    `runner` overrides the runner in the options. Ctrl-C may ask `user` about a remote job.
     """
     user = user or User(options)
     try:
@@ -219,9 +219,9 @@ def run_pipeline(
                 raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
             build(pipeline)
             on_dataflow = options.view_as(StandardOptions).runner == DATAFLOW
-            result = service.submit(pipeline, options, user) if on_dataflow else pipeline.run()
+            result = dataflow.submit(pipeline, options, user) if on_dataflow else pipeline.run()
             try:
-                service.wait(result, options) if on_dataflow else result.wait_until_finish()
+                dataflow.wait(result, options) if on_dataflow else result.wait_until_finish()
             except KeyboardInterrupt:
                 if user.cancels():
                     with suppress(Exception):
@@ -241,8 +241,7 @@ def run_pipeline(
 
 @contextmanager
 def _plain_labels() -> Iterator[None]:
-    """Keep Beam from naming steps after a notebook's cells: that imports Beam's data frames, which
-    fail with pandas 3."""
+    """Keep Beam from importing its data frames, which fail with pandas 3, to name a step."""
     original = pipelines.alter_label_if_ipython
     pipelines.alter_label_if_ipython = lambda transform, pvalueish: None
     try:
@@ -260,10 +259,9 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
 
 
 def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
-    """Return the runner with local worker processes; None if the user names a runner or allows only
-    one worker.
+    """Return the runner with local workers, or None if the user chose a runner or only one worker.
 
-    A job limited to one process also gets a worker, so that its model's memory is freed afterwards.
+    A job that is limited to one process also gets a worker, whose memory is freed afterwards.
     """
     here = local_workers(arguments) < 2
     return None if runner_of(arguments) or here else local_runner(parse_options(arguments))
@@ -271,11 +269,9 @@ def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
 
 @contextmanager
 def redirect_stderr(output: str) -> Iterator[Any]:
-    """Redirect stderr of Beam and its workers to a log; yield the terminal.
+    """Redirect stderr (descriptor 2, which workers inherit) to a log; yield the terminal.
 
-    The log is in the run's `logs/`, or on this machine if the run is in an object store. File
-    descriptor 2 is redirected: worker processes inherit it, and Beam prints each error's traceback
-    several times.
+    The log is in the run's `logs/`, or on this machine if the run is in an object store.
     """
     log = _log(output)
     sys.stderr.flush()
@@ -299,9 +295,9 @@ def _log(output: str) -> Path:
 
 @contextmanager
 def report_progress(done: Callable[[], int], progress: Meter, output: str) -> Iterator[None]:
-    """Report progress from the finished units in the output folder, while a job runs."""
+    """Report progress from the files in the output folder while a job runs."""
     stop = threading.Event()
-    seconds = 10.0 if storage.is_remote(output) else 0.5  # remote checks cost requests
+    seconds = 10.0 if storage.is_remote(output) else 0.5  # in a store, a check is a request
 
     def watch() -> None:
         while not stop.wait(seconds):

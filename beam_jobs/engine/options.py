@@ -1,5 +1,7 @@
-"""Reads and checks Beam's options. Functions import Beam only when they need it: the import takes
-longer than a whole command that has nothing to do."""
+"""Reading and checking of Beam's options.
+
+Functions import Beam only where they use it, because the import is slow.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,12 @@ if TYPE_CHECKING:
 
 DATAFLOW = "DataflowRunner"
 _VISIBLE = "gs://"  # scheme of paths that Dataflow's workers can read
-
 _WITHOUT_SERVER = (None, "", "DirectRunner", "FnApiRunner", DATAFLOW)
-
 _WORKERS = re.compile(r"--direct_num_workers[ =](\d+)")
 
 
 def runner_of(arguments: Sequence[str]) -> str | None:
-    """The runner that the user chose."""
+    """Return the runner that the user chose, or None."""
     from apache_beam.options.pipeline_options import StandardOptions
 
     runner: str | None = parse_options(arguments).view_as(StandardOptions).runner
@@ -37,13 +37,13 @@ def runner_of(arguments: Sequence[str]) -> str | None:
 
 
 def local_workers(arguments: Sequence[str]) -> int:
-    """Number of workers on this machine: the user's `--direct_num_workers`, or the cores."""
+    """Number of workers on this machine: `--direct_num_workers`, or the number of cores."""
     given = _WORKERS.findall(" ".join(arguments))
     return (int(given[-1]) if given else 0) or cores()
 
 
 def threads_here(arguments: Sequence[str]) -> int | None:
-    """Threads for a job's only process on this machine; None (all cores) if it runs elsewhere."""
+    """Threads for a job's only process on this machine; None, for all cores, if it is elsewhere."""
     elsewhere = any(argument.startswith("--runner") for argument in arguments)
     return None if elsewhere else local_workers(arguments)
 
@@ -54,13 +54,13 @@ def only_workers(arguments: Sequence[str]) -> bool:
 
 
 def check_visible(key: str, path: str) -> None:
-    """Check that Dataflow's workers can read a path in the configuration."""
+    """Check that Dataflow's workers can read the path of a configuration key."""
     if not path.startswith(_VISIBLE):
         raise UserError(f"{key}: {path}: Dataflow workers cannot read it; it must be on gs://")
 
 
 def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
-    """Configure object stores with Beam's options, and check access to the stores of `paths`."""
+    """Configure object stores with Beam's options, and check access to the buckets of `paths`."""
     paths = [path for path in paths if storage.is_remote(path)]
     if not paths and only_workers(arguments):
         return
@@ -68,8 +68,9 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
     from apache_beam.options.pipeline_options import GoogleCloudOptions
 
     options = parse_options(arguments)
-    FileSystems.set_options(options)  # as Beam does for pipelines and workers
-    cloud = options.view_as(GoogleCloudOptions)  # unchecked, Beam seeks credentials for 10 minutes
+    FileSystems.set_options(options)  # Beam does the same for pipelines and workers
+    # Check the locations, too. Otherwise Beam tries for 10 minutes to find credentials.
+    cloud = options.view_as(GoogleCloudOptions)
     paths += filter(None, (cloud.temp_location, cloud.staging_location))
     buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
     for path in buckets.values():
@@ -78,7 +79,7 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
 
 @cache
 def _declare() -> type:
-    """Declare our option for Ctrl-C during a remote job; Beam collects options from subclasses."""
+    """Declare the option `--on_interrupt`; Beam collects options from subclasses."""
     from apache_beam.options.pipeline_options import PipelineOptions
 
     class InterruptOptions(PipelineOptions):
@@ -90,7 +91,7 @@ def _declare() -> type:
 
 
 def parse_options(arguments: Sequence[str]) -> PipelineOptions:
-    """Parse Beam's options; raises UserError."""
+    """Parse Beam's options; raise UserError if they are wrong."""
     from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 
     _declare()
@@ -98,13 +99,13 @@ def parse_options(arguments: Sequence[str]) -> PipelineOptions:
     try:
         with contextlib.redirect_stderr(printed):
             options = PipelineOptions(list(arguments))
-            parsers: list[argparse.ArgumentParser] = []  # makes Beam parse now, not on first use
-            options.get_all_options(add_extra_args_fn=parsers.append)
-    except SystemExit as error:  # argparse printed usage and reason
+            parsers: list[argparse.ArgumentParser] = []
+            options.get_all_options(add_extra_args_fn=parsers.append)  # parses the arguments
+    except SystemExit as error:  # argparse printed its usage and the error
         reason = printed.getvalue().strip().rpartition("error: ")[2]
         raise UserError(f"Beam options: {reason}") from error
     _, unknown = parsers[0].parse_known_args(arguments)
-    # A job server may know further options; other runners would ignore them.
+    # A job server may have further options. Other runners ignore unknown options.
     if unknown and options.view_as(StandardOptions).runner in _WITHOUT_SERVER:
         name = unknown[0].partition("=")[0]
         if not name.startswith("-"):

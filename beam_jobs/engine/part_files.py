@@ -1,8 +1,9 @@
-"""Bytes of part files: Parquet with one row group, or none.
+"""Encoding and decoding of part files: Parquet files with one row group, or none if they are empty.
 
-Later stages only add columns. `extended` copies the compressed pages of a part file, several times
-faster than compressing texts again, and yields the same bytes as `encode`. Parquet's footer uses
-Thrift's compact protocol, whose structs are mappings by field number here.
+Later stages add columns to a part file. `extended` copies the compressed pages of the existing
+columns, which is several times faster than compressing the texts again, and gives the same bytes as
+`encode`. Parquet's footer is in Thrift's compact protocol. Here a Thrift struct is a dict from
+field numbers to types and values.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import pyarrow.parquet as pq
 
 _MAGIC = b"PAR1"
 
-# Types of the compact protocol that occur in footers.
+# Types of the compact protocol that occur in footers, by number.
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _, _, _STRUCT = range(1, 13)
 
-# Field numbers in Parquet's Thrift definition.
+# Field numbers in Parquet's Thrift definition, for the struct in the comment.
 _SCHEMA, _ROW_GROUPS, _METADATA, _ORDERS = 2, 4, 5, 7  # FileMetaData
 _CHILDREN = 5  # SchemaElement
 _COLUMNS, _SIZE, _COMPRESSED_SIZE = 1, 2, 6  # RowGroup
@@ -31,7 +32,7 @@ Struct = dict[int, tuple[int, Any]]
 
 
 class PartFile(NamedTuple):
-    """Bytes and row count of a part file to write."""
+    """Bytes and number of rows of a part file."""
 
     data: bytes
     num_rows: int
@@ -40,26 +41,23 @@ class PartFile(NamedTuple):
 def encode(table: pa.Table) -> bytes:
     """Encode a table as Parquet."""
     sink = pa.BufferOutputStream()
-    # Dictionaries only cost space, since texts are distinct.
+    # Most texts are distinct, so dictionaries would take more space.
     with pq.ParquetWriter(
         sink, table.schema, compression="zstd", compression_level=3, use_dictionary=False
     ) as writer:
-        if table.num_rows:  # `datasets` does not read an empty row group
+        if table.num_rows:  # the library `datasets` fails on an empty row group
             writer.write_table(table, row_group_size=table.num_rows)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
 def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """Decode a part file: all columns, or those in `columns`; absent ones are skipped."""
+    """Decode a part file: all columns, or the columns of `columns` that it has."""
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         return file.read(columns, use_threads=False)
 
 
 def extended(data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
-    """Add columns to the part file `data`.
-
-    Columns of `data` are compressed again unless they come first in the result's `schema`.
-    """
+    """Add `columns` to a part file. Its pages are copied if `schema` begins with its columns."""
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         own, groups = file.schema_arrow.names, file.num_row_groups
     further = schema.names[len(own) :]
@@ -88,7 +86,7 @@ def _split(data: bytes) -> tuple[bytes, Struct]:
 
 
 def _append(footer: Struct, more: Struct, shift: int) -> None:
-    """Append the columns of the footer `more` to `footer`; their offsets grow by `shift` bytes."""
+    """Append the columns of the footer `more`, whose pages moved by `shift` bytes, to `footer`."""
     root, *elements = more[_SCHEMA][1]
     _add(footer[_SCHEMA][1][0], root, _CHILDREN)
     footer[_SCHEMA][1].extend(elements)
@@ -108,7 +106,7 @@ def _add(fields: Struct, other: Struct, number: int) -> None:
 
 
 def _shift(fields: Struct, numbers: Sequence[int], shift: int) -> None:
-    """Shift offsets; 0 and a missing field mean that there is no page."""
+    """Add `shift` to the offsets of pages; the offset of a missing page is 0 or missing."""
     for number in numbers:
         if number in fields and fields[number][1]:
             kind, value = fields[number]

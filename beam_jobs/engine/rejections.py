@@ -1,8 +1,8 @@
 """Stop a job that rejects too large a share of its rows.
 
-While a job runs, the command counts the rows of finished units. To stop the job, it leaves a
-message in the job's folder, which workers read before each unit. Finished units are kept: with a
-higher limit, the same command resumes.
+While a job runs, the launcher counts the rows of finished units. To stop the job, the launcher
+writes a message into the job's folder, and workers read it before each unit. Finished units remain,
+so the same command resumes with a higher limit.
 """
 
 from collections import Counter
@@ -15,30 +15,29 @@ from paraloom.beam_jobs.storage import MissingError
 from paraloom.models.errors import UserError, one_line
 
 ENOUGH_ROWS = 1_000
-"""Rows to count before a running job is checked, since early shards may be bad by chance. A
-finished job is always checked."""
+"""Rows to count before a running job is checked, because early shards may be bad by chance."""
 
 _MESSAGE = "stopped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """Largest share of rows that a job may reject."""
+    """The largest share of its rows that a job may reject."""
 
     share: float  # `max_rejected` in the configuration
-    ignored: tuple[str, ...] = ()  # prefixes of reasons that do not count (the user's rules)
+    ignored: tuple[str, ...] = ()  # prefixes of reasons that do not count as rejections
     question: str = ""  # hint at a likely cause, for the message
 
 
 @dataclass(slots=True)
 class _Rejections:
-    """Counts the rows of finished units, and checks them against the limit."""
+    """Counts of rows and of rejected rows by reason, which are checked against the limit."""
 
     job: str
     limit: Limit
     rows: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    files: dict[str, str] = field(default_factory=dict)  # for each reason, a file with such rows
+    files: dict[str, str] = field(default_factory=dict)  # by reason, a file with rejected rows
 
     def add(self, receipt: Receipt) -> None:
         self.rows += receipt.rows_in
@@ -67,7 +66,7 @@ class _Rejections:
 
 
 class RejectionWatch:
-    """Checks the units in `folder` of a running job, and then the finished job."""
+    """Checks a job's rejected rows against the limit, while the job runs and when it ends."""
 
     def __init__(self, job: str, folder: str, limit: Limit | None) -> None:
         self._job, self._limit = job, limit or Limit(share=1)
@@ -94,7 +93,7 @@ class RejectionWatch:
         storage.remove(self._message)
 
     def check_all(self, receipts: Iterable[Receipt]) -> None:
-        """Check the finished job by all its units."""
+        """Check all units of the finished job; raise UserError if too many rows are rejected."""
         found = _Rejections(self._job, self._limit)
         for receipt in receipts:
             found.add(receipt)
@@ -102,12 +101,12 @@ class RejectionWatch:
 
 
 def check_share(job: str, limit: Limit, rows: int, reasons: Counter[str], where: str) -> None:
-    """Check the rejected rows within a unit against the job's limit."""
+    """Check the rejected rows of one unit against the job's limit, while the unit is processed."""
     _Rejections(job, limit, rows, reasons, dict.fromkeys(reasons, where)).check(ENOUGH_ROWS)
 
 
 def check_not_stopped(folder: str) -> None:
-    """Check that the job was not stopped, before a unit begins."""
+    """Raise the launcher's message as a UserError if the job was stopped."""
     try:
         message = storage.read_bytes(storage.join(folder, _MESSAGE)).decode()
     except MissingError:

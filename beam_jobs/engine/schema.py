@@ -9,30 +9,27 @@ def _columns(**kinds: pa.DataType) -> list[pa.Field]:
 
 
 TEXT = pa.schema(_columns(id=pa.string(), reference=pa.string()))
-"""Schema after `ingest` of plain text; the stage `pivot` adds the source."""
+"""Schema after `ingest` of plain text, before `pivot` adds the source."""
 
 INGEST = pa.schema(_columns(id=pa.string(), source=pa.string(), reference=pa.string()))
 
-BACK_TRANSLATE = pa.schema(
-    [
-        *INGEST,
-        *_columns(
-            translation=pa.string(), translation_score=pa.float32(), translation_subwords=pa.int16()
-        ),
-    ]
+_TRANSLATION = _columns(
+    translation=pa.string(), translation_score=pa.float32(), translation_subwords=pa.int16()
 )
+BACK_TRANSLATE = pa.schema([*INGEST, *_TRANSLATION])
 
 CANDIDATE = pa.field("candidate", pa.int8(), nullable=False)
-"""Rank among the translations of a source, 0 the best; in runs with several candidates."""
+"""Number of a translation of its source, from 0 for the best; only in runs with several candidates.
+"""
 
 GENERATOR = pa.field("generator", pa.string(), nullable=False)
-"""Name of the candidate's generator; in runs with `generators`."""
+"""Name of the candidate's generator; only in runs with `generators`."""
 
 REASON = pa.field("reason", pa.string(), nullable=False)
 
 MEANINGS = {
-    "id": "the row's id in the bitext, or an id made from source and reference alone, whatever the "
-    "other rows are; unique in the run, except that translations of the same source share it",
+    "id": "id of the row in the bitext, or an id made from source and reference; unique in the "
+    "run, except that all translations of a row's source have the same id",
     "source": "sentence in the foreign language",
     "reference": "{language} sentence of the bitext",
     "translation": "{language} translation of `source` by the model",
@@ -40,12 +37,12 @@ MEANINGS = {
     "generator": "name of the generator that made `translation`",
     "translation_subwords": "number of subwords of `translation`, with the end of sentence",
     "reference_tokens": "number of Moses tokens in `reference`; letters in scripts without spaces",
-    "translation_tokens": "number of such tokens in `translation`",
+    "translation_tokens": "number of Moses tokens in `translation`, counted in the same way",
 }
-"""One-line descriptions of all columns except scores, for cards and documents."""
+"""One-line descriptions of all columns except scores, for cards and pages."""
 
 OF_PAIRS = {
-    "id": "the row's id in the input, or an id made from both sentences; unique in the run",
+    "id": "id of the row in the input, or an id made from both sentences; unique in the run",
     "source": "empty",
     "reference": "{language} sentence",
     "translation": "another {language} sentence, its pair in the input",
@@ -56,48 +53,47 @@ INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.s
 
 
 def translated(*, candidates: bool, generators: bool = False, nmt: bool = True) -> pa.Schema:
-    """Schema after `back_translate`, or with `generators` after `generate`; `nmt`: a translation
-    model scores the rows."""
-    given = BACK_TRANSLATE if nmt else pa.schema(list(BACK_TRANSLATE)[: len(INGEST) + 1])
+    """Schema after `back_translate`, or with `generators` after `generate`."""
+    given = [*INGEST, *(_TRANSLATION if nmt else _TRANSLATION[:1])]  # without a model: no scores
     more = [CANDIDATE, GENERATOR] if generators else [CANDIDATE] if candidates else []
     return pa.schema([*given, *more])
 
 
 def scored(scorers: tuple[str, ...], **variant: bool) -> pa.Schema:
-    """Schema after `score`; `variant`: arguments to `translated`."""
+    """Schema after `score`. `variant` has the arguments of `translated`."""
     tokens = _columns(reference_tokens=pa.int16(), translation_tokens=pa.int16())
     added = {s: pa.float32() for s in scorers if s not in BACK_TRANSLATE.names}
     return pa.schema([*translated(**{"candidates": False, **variant}), *tokens, *_columns(**added)])
 
 
 def decile(score: str) -> str:
-    """Name of a score's decile column."""
+    """Name of the column with the deciles of a score."""
     return f"{score}_decile"
 
 
 def bucketed(scorers: tuple[str, ...], **variant: bool) -> pa.Schema:
-    """Schema after `bucket`; `variant`: arguments to `translated`."""
+    """Schema after `bucket`. `variant` has the arguments of `translated`."""
     deciles = _columns(**{decile(score): pa.int8() for score in scorers})
     return pa.schema([*scored(scorers, **variant), *deciles])
 
 
 def extended(given: pa.Schema, target: pa.Schema) -> pa.Schema:
-    """Columns of a table, including the user's kept columns, and then new columns of `target`."""
+    """Columns of `given`, which may include the user's own, and then new columns of `target`."""
     fields = {of.name: of for of in (*given, *target)}
     return pa.schema(fields.values())
 
 
 ROW = ("id", CANDIDATE.name)
-"""Columns that `row_ids` reads; runs without candidates lack the second."""
+"""Columns that identify a row, for `row_ids`. Runs without candidates lack the second."""
 
 
 def has_candidates(table: pa.Table) -> bool:
-    """Whether a table has several translations per source."""
+    """Whether a table has a column of candidate numbers."""
     return CANDIDATE.name in table.column_names
 
 
 def variant(table: pa.Table) -> dict[str, bool]:
-    """Optional columns in a table of candidates, as arguments to `translated`."""
+    """Which optional columns a table has, as arguments for `translated`."""
     return {
         "candidates": has_candidates(table),
         "generators": GENERATOR.name in table.column_names,
@@ -106,7 +102,7 @@ def variant(table: pa.Table) -> dict[str, bool]:
 
 
 def row_ids(table: pa.Table) -> pa.StringArray:
-    """Identify each row in the corpus: its id, with the candidate number if there is one.
+    """Identify each row by its id, followed by its candidate number if there is one.
 
     >>> row_ids(pa.table({"id": ["a", "a"], "candidate": [0, 1]})).to_pylist()
     ['a 0', 'a 1']
@@ -119,5 +115,5 @@ def row_ids(table: pa.Table) -> pa.StringArray:
 
 
 def rejected(schema: pa.Schema) -> pa.Schema:
-    """Schema of the rows that a stage with input `schema` rejects."""
+    """Schema of rejected rows of a stage whose input has this schema."""
     return pa.schema([*schema, REASON])

@@ -1,21 +1,22 @@
-"""Shards (part files), and receipts, which mark units as finished.
+"""Shards (part files) of a stage, and the receipts of finished units.
 
-A unit is one shard of the previous stage, or part of an input file. For a finished unit the job
-writes a receipt, with the key of everything that the output depends on, the checksums of the part
-files, and counts. Receipts are written last: a unit is finished if its receipt has the expected key
-and its part files have their checksums. A part file without a receipt is ignored.
+A unit is one shard of the previous stage, or a range of an input file. When a job finishes a unit,
+it writes the unit's part files first and then the receipt. The receipt contains the unit's key, the
+checksums of the part files, and counts. A unit is finished if its receipt has the expected key and
+every part file has its checksum. Part files without a receipt are ignored.
+
     <stage>/part-…-<digest>.parquet             accepted rows
-    <stage>/_rejected/part-…-<digest>.parquet   rejected rows, with a reason
-    <stage>/_receipts/<unit>.json
-    <stage>/_receipts/all.jsonl                 all receipts in one file, once the stage has ended
-    <stage>/_earlier/<unit>.json                outdated receipts whose columns may be copied
-    <stage>/_earlier/<digest>.jsonl             receipts with translations to reuse, see `reuse`
+    <stage>/_rejected/part-…-<digest>.parquet   rejected rows, each with a reason
+    <stage>/_receipts/<unit>.json               one receipt
+    <stage>/_receipts/all.jsonl                 all receipts of a finished stage
+    <stage>/_earlier/<unit>.json                an outdated receipt whose columns may be copied
+    <stage>/_earlier/<digest>.jsonl             receipts whose translations `reuse` may copy
 
-Data set readers skip names with a leading underscore, so they read only a stage's accepted rows.
+Data set readers skip names that start with an underscore, so they read accepted rows only.
 
-Runners may attempt a unit twice at once, and on GPUs the attempts differ in their bytes. Names of
-part files end in digits of their checksums, so attempts never overwrite each other's files. The
-first receipt wins; the end of the job, or the next command, removes the other files.
+A runner may attempt the same unit twice at once, and on GPUs the results may differ in their bytes.
+The name of a part file ends in digits of its checksum, so attempts do not overwrite each other's
+files. The first receipt wins. The end of the job, or the next command, removes the other files.
 """
 
 import hashlib
@@ -42,45 +43,43 @@ from paraloom.models.memory import peak_memory
 RECEIPTS = "_receipts"
 _ALL = "all.jsonl"
 REJECTED = "_rejected"
-EARLIER = "_earlier"  # folder of outdated receipts
-
-ATTEMPTS = "_attempts"  # folder of attempt records, see `crash_recovery`
+EARLIER = "_earlier"  # outdated receipts
+ATTEMPTS = "_attempts"  # attempt records of `crash_recovery`
+HASHES = "_hashes"  # temporary files of `WithDuplicates`
+UNDER_WAY = "_progress"  # progress of unfinished units
 
 ROW_NUMBER = ", row "
-"""Precedes the row number at the end of a reason; reasons that differ only there count as one."""
-REPEATS_NEARLY = "nearly repeats an earlier pair"  # followed by `, id` and the id of that pair
+"""Text before the row number at the end of a reason. `as_counted` removes both."""
+REPEATS_NEARLY = "nearly repeats an earlier pair"  # followed by `, id` and the earlier pair's id
 _NAMED = f"^({REPEATS_NEARLY}), id (?s:.*)$|{ROW_NUMBER}[0-9]+$"
-
-HASHES = "_hashes"  # folder of temporary hash files, see `WithDuplicates`
-UNDER_WAY = "_progress"  # folder with the progress of unfinished units
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A part file: path, rows, checksum and size."""
+    """A part file: its path, number of rows, checksum and size."""
 
     path: str
     rows: int
     digest: str
-    size: int | None = None  # None in receipts of version 0.2
+    size: int | None = None  # bytes; None in receipts of version 0.2
 
     @property
     def file(self) -> str:
-        """File name without the folder."""
+        """Name of the file, without its folder."""
         return self.path.rsplit("/", 1)[-1]
 
     @property
     def name(self) -> str:
-        """File name without suffix and checksum."""
+        """Name of the file, without its suffix and checksum."""
         return self.file.removesuffix(".parquet").removesuffix(f"-{self.digest[:8]}")
 
 
 class DamagedError(UserError):
-    """A part file changed after it was written; the next run makes it again."""
+    """A part file's content changed after it was written. The next run makes the file again."""
 
     @property
     def path(self) -> str:
-        """Path in the message."""
+        """Path of the damaged file."""
         return str(self).split(_DAMAGED)[0]
 
 
@@ -92,19 +91,16 @@ _DAMAGED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A unit of work: an input shard, and the key of everything that its output depends on.
-
-    `candidates` is the number of output rows, accepted or rejected, per input row.
-    """
+    """An input shard to process, and the key of everything that the output depends on."""
 
     index: int
     key: str
     shard: Shard
-    candidates: int = 1
+    candidates: int = 1  # output rows per input row, accepted or rejected
 
     @property
     def name(self) -> str:
-        """Name of the output and its receipt."""
+        """Name of the output and of the receipt."""
         return self.shard.name
 
     @property
@@ -114,15 +110,14 @@ class Unit:
 
 
 class Saved(BaseModel):
-    """Rows that were not translated, and the Moses tokens of their sources."""
+    """Number of rows that were not translated, and number of Moses tokens in their sources."""
 
     rows: int
     tokens: int
 
 
 class Measurements(BaseModel):
-    """Base class of a job's measurements of a unit, which its receipt stores. Subclass it beside
-    the job, and read it with `Receipt.measured`."""
+    """Base class of the measurements of a unit that a job stores in the receipt."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -131,18 +126,18 @@ Measured = TypeVar("Measured", bound=Measurements)
 
 
 class Receipt(BaseModel):
-    """Proof that a unit is finished: key, part files and counts."""
+    """The record of a finished unit: its key, part files and counts."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     key: str
-    rows_in: int  # number of accepted rows, in `shards`, and rejected rows
+    rows_in: int  # accepted and rejected rows
     shards: tuple[Shard, ...]
     rejected: dict[str, int]  # rows per reason
     rejected_shards: tuple[Shard, ...] = ()
-    seconds: float = 0.0  # worker time
-    peak_memory: int = 0  # bytes: peak memory of the worker process up to the end of the unit
+    seconds: float = 0.0  # time that the worker took
+    peak_memory: int = 0  # bytes; the worker process's peak until the unit ended
     ended: float = 0.0  # seconds since the epoch, by the worker's clock
     worker: str = ""  # host and process id
     numbers: dict[str, Any] = Field(default_factory=dict)  # the job's `Measurements`
@@ -153,16 +148,16 @@ class Receipt(BaseModel):
         return sum(shard.rows for shard in self.shards)
 
     def measured(self, kind: type[Measured]) -> Measured:
-        """The measurements, as an instance of the job's subclass `kind`."""
+        """Return the measurements as an instance of the job's subclass."""
         return kind.model_validate(self.numbers)
 
     @property
     def paths(self) -> list[str]:
-        """Paths of all part files."""
+        """Paths of all part files of the unit."""
         return [shard.path for shard in (*self.shards, *self.rejected_shards)]
 
     def at(self, folder: str) -> Self:
-        """The same receipt with its part files in another folder."""
+        """Return a copy of the receipt whose part files are in another stage folder."""
 
         def there(shards: Iterable[Shard], *below: str) -> tuple[Shard, ...]:
             place = storage.join(folder, *below, "")
@@ -173,7 +168,7 @@ class Receipt(BaseModel):
 
 
 def content_key(*parts: object) -> str:
-    """SHA-256 of everything that a result depends on, as JSON; equal for equal content.
+    """Return the SHA-256 of `parts`, everything that a result depends on, as JSON.
 
     >>> content_key("score", {"b": 1, "a": 2}) == content_key("score", {"a": 2, "b": 1})
     True
@@ -183,7 +178,7 @@ def content_key(*parts: object) -> str:
 
 
 def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Unit]:
-    """One unit for each shard; its key combines the stage's `key` and the shard's content."""
+    """Make one unit per shard. Its key combines the stage's `key` with the shard's content."""
     return [
         Unit(index=i, key=content_key(key, of.name, of.digest), shard=of, candidates=candidates)
         for i, of in enumerate(shards)
@@ -191,12 +186,12 @@ def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Uni
 
 
 def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
-    """Verify the checksum of a part file and read it: all columns, or those in `columns`."""
+    """Verify a part file's checksum and read its columns; None reads all of them."""
     return decode(read_whole(shard), columns)
 
 
 def read_whole(shard: Shard) -> bytes:
-    """Verify the checksum of a part file and return its bytes."""
+    """Verify a part file's checksum and return its bytes."""
     data = storage.read_bytes(shard.path)
     if storage.digest(data) != shard.digest:
         raise DamagedError(f"{shard.path}{_DAMAGED}")
@@ -204,7 +199,7 @@ def read_whole(shard: Shard) -> bytes:
 
 
 def write_shard(path: str, table: pa.Table | PartFile, *, unique: bool = False) -> Shard:
-    """Write a part file atomically; with `unique`, its name ends in digits of its checksum."""
+    """Write a part file atomically. With `unique`, its name ends in digits of its checksum."""
     data = table.data if isinstance(table, PartFile) else encode(table)
     digest = storage.digest(data)
     if unique:
@@ -214,7 +209,7 @@ def write_shard(path: str, table: pa.Table | PartFile, *, unique: bool = False) 
 
 
 def finished(folder: str, name: str, key: str) -> Receipt | None:
-    """Return the receipt of a unit if it has this `key` and all part files have their checksums."""
+    """Return a unit's receipt if its key is `key` and all its part files have their checksums."""
     receipt = read_receipt(folder, name)
     if receipt is None or receipt.key != key:
         return None
@@ -236,11 +231,15 @@ def commit(
     *,
     started: float,
 ) -> Receipt:
-    """Write a unit's part files, check that no row was lost, and write the receipt.
+    """Write a unit's part files and then its receipt, after a check that no row was lost.
 
-    If another attempt finished the unit first, that attempt's receipt is returned. Each of `pieces`
-    is a part name, accepted rows, and rejected rows with a `reason`. `started` is from
-    `time.monotonic()`. `rows_in`, if a function, and `numbers` are read after the last piece.
+    If another attempt finished the unit first, keep its files and return its receipt.
+
+    Args:
+        rows_in: number of input rows, or a function that returns it after the last piece.
+        pieces: for each part, its name, accepted rows, and rejected rows with a `reason`.
+        numbers: measurements; they are read after the last piece.
+        started: start of the unit, from `time.monotonic()`.
     """
     shards: list[Shard] = []
     rejected_shards: list[Shard] = []
@@ -253,7 +252,7 @@ def commit(
                 reasons[entry["values"]] += entry["counts"]
         path = storage.join(folder, f"{part}.parquet")
         shards.append(write_shard(path, table, unique=True))
-    read = rows_in() if callable(rows_in) else rows_in
+    read, lost = rows_in() if callable(rows_in) else rows_in, reasons.total()
     receipt = Receipt(
         name=name,
         key=key,
@@ -267,22 +266,20 @@ def commit(
         worker=f"{socket.gethostname()}:{os.getpid()}",
         numbers=numbers.model_dump(mode="json", exclude_unset=True) if numbers else {},
     )
-    if receipt.rows_out + sum(reasons.values()) != read:
-        raise RuntimeError(
-            f"{folder}/{name}: {read} rows in, but {receipt.rows_out} out "
-            f"and {sum(reasons.values())} rejected"
-        )
+    if receipt.rows_out + lost != read:
+        found = f"{receipt.rows_out} out and {lost} rejected"
+        raise RuntimeError(f"{folder}/{name}: {read} rows in, but {found}")
     if not write_receipt(folder, receipt, replace=False):
         if first := finished(folder, name, key):
             for path in set(receipt.paths) - set(first.paths):
                 storage.remove(path)
             return first
-        write_receipt(folder, receipt)  # replaces a damaged receipt
+        write_receipt(folder, receipt)  # the existing receipt is damaged or outdated
     return receipt
 
 
 def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Remove row numbers and ids from reasons for rejection, so that equal reasons count as one.
+    """Remove row numbers and ids from reasons, so that reasons that differ only there are equal.
 
     >>> as_counted(pa.array(["in sts/2012/MSRpar (equal), row 417"]))[0].as_py()
     'in sts/2012/MSRpar (equal)'
@@ -293,10 +290,8 @@ def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
 def write_receipt(
     folder: str, receipt: Receipt, kind: str = RECEIPTS, *, replace: bool = True
 ) -> bool:
-    """Mark a unit as finished; with `replace=False`, return False if it already is.
-
-    Paths are relative on disk, so that a run folder can be moved.
-    """
+    """Write a receipt; with `replace=False`, return False if the unit already has a receipt."""
+    # Without folders in its paths, so that a run can be moved.
     text = receipt.at("").model_dump_json(indent=1, exclude_unset=True)
     path = receipt_path(folder, receipt.name, kind)
     if replace and kind == RECEIPTS:
@@ -305,7 +300,7 @@ def write_receipt(
 
 
 def read_receipt(folder: str, name: str, kind: str = RECEIPTS) -> Receipt | None:
-    """Read the receipt of a unit; None if it is missing or invalid."""
+    """Read a unit's receipt; return None if it is missing or invalid."""
     try:
         data = storage.read_bytes(receipt_path(folder, name, kind))
         return Receipt.model_validate_json(data).at(folder)
@@ -314,7 +309,7 @@ def read_receipt(folder: str, name: str, kind: str = RECEIPTS) -> Receipt | None
 
 
 def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
-    """Mark units as unfinished; keep outdated receipts whose columns may be copied."""
+    """Remove receipts, so that their units are unfinished. Copy receipts with column keys."""
 
     def set_aside(receipt: Receipt) -> None:
         if receipt.numbers.get("columns"):
@@ -325,26 +320,24 @@ def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
 
 
 def compact(folder: str, receipts: Iterable[Receipt]) -> None:
-    """Write all receipts of an ended stage into one file, so that one request instead of thousands
-    shows that there is nothing to do."""
+    """Write all receipts of a finished stage into one file, which one request can read."""
     in_order = sorted(receipts, key=lambda receipt: receipt.name)
     lines = "\n".join(of.at("").model_dump_json(exclude_unset=True) for of in in_order).encode()
     storage.write_bytes(compacted(folder), storage.digest(lines).encode() + b"\n" + lines)
 
 
 def expand(folder: str) -> None:
-    """Remove the file that `compact` wrote, before single receipts change."""
+    """Remove the file that `compact` wrote. Call this before a single receipt changes."""
     storage.remove(compacted(folder))
 
 
 def compacted(folder: str) -> str:
-    """Path of the file that `compact` writes when a stage ends, and `expand` removes."""
+    """Path of the file with all receipts of a finished stage."""
     return storage.join(folder, RECEIPTS, _ALL)
 
 
 def receipts(folder: str) -> list[Receipt]:
-    """All receipts of a stage, sorted by name: from one file if the stage has ended and that file
-    is undamaged."""
+    """Read all receipts of a stage, sorted by name, from one file if `compact` wrote it."""
     with suppress(MissingError, ValueError):
         digest, _, lines = storage.read_bytes(compacted(folder)).partition(b"\n")
         if storage.digest(lines).encode() == digest:
@@ -357,12 +350,12 @@ def receipts(folder: str) -> list[Receipt]:
 
 
 def receipt_path(folder: str, name: str, kind: str = RECEIPTS) -> str:
-    """Path of a unit's receipt."""
+    """Path of the receipt of a unit."""
     return storage.join(folder, kind, f"{name}.json")
 
 
 def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
-    """Remove files in a stage folder that belong to no unit in `keep`, temporary files included."""
+    """Remove all files in a stage folder that no receipt in `keep` names, and temporary files."""
     needed = set()
     for receipt in keep:
         needed |= {receipt_path(folder, receipt.name), *receipt.paths}
@@ -376,10 +369,9 @@ def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
 
 
 def copy_pairs(source: str, target: str) -> None:
-    """Replace the stage at `target` by a copy of a finished stage: part files and receipts.
+    """Replace the stage at `target` by a copy of the finished stage at `source`.
 
-    Old receipts are removed first and new ones written last, so that a partial copy never looks
-    complete.
+    Old receipts are removed first and new ones written last: a partial copy never seems finished.
     """
 
     def copied(receipt: Receipt) -> Receipt:

@@ -23,7 +23,7 @@ from paraloom.beam_jobs.engine.shards import UNDER_WAY, Receipt, commit, finishe
 
 
 def unit_of(element: Any) -> Any:
-    """Take the unit from an element that may be a tuple of the unit and further input."""
+    """Return the unit of an element, which is a unit or a tuple of a unit and further input."""
     return element[0] if isinstance(element, tuple) else element
 
 
@@ -32,14 +32,15 @@ class UnitDoFn(beam.DoFn):
     """Base class of a DoFn that makes the output and the receipt of each unfinished unit.
 
     An element is a unit, or a tuple of a unit and further input. Subclasses implement `make(unit,
-    *further_input)` or `make(unit, *further_input, side_input)`, which ends with `self.commit`.
+    *further_input)`, or `make(unit, *further_input, side_input)` if there is a side input. `make`
+    ends with `self.commit`, which is `shards.commit` for the unit.
     """
 
     output: str
     make: ClassVar[Callable[..., Receipt]]
 
     def setup(self) -> None:
-        """Restrict Arrow to one thread: the runner decides how many units are made at once."""
+        """Restrict Arrow to one thread, because the runner decides how many units run at once."""
         pa.set_cpu_count(1)
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
@@ -49,7 +50,6 @@ class UnitDoFn(beam.DoFn):
         if receipt is None:
             check_not_stopped(self.output)
             self._started = self._told = time.monotonic()
-            # Writes the unit's part files and its receipt.
             place = self.output, unit.name, unit.key
             self.commit = partial(commit, *place, started=self._started)
             more += [] if side_input is None else [side_input]
@@ -57,43 +57,42 @@ class UnitDoFn(beam.DoFn):
         yield receipt
 
     def tell(self, unit: WorkUnit, rows: float) -> None:
-        """Report the rows done so far to the launcher, at most once a second. Do nothing if the
-        output is in an object store."""
+        """Write how many rows of a unit are done, at most once a second, to a local folder only."""
         if time.monotonic() - self._told >= 1 and not storage.is_remote(self.output):
             self._told = time.monotonic()
             path = storage.join(self.output, UNDER_WAY, unit.name)
             storage.write_bytes(path, str(round(rows)).encode())
 
 
-_AT_ONCE = 256  # units in flight, at most
+_AT_ONCE = 256  # largest number of units in progress
 
 
 class OverlappingDoFn(UnitDoFn):
-    """Base class of a DoFn that makes several units at once, in threads of one process, so that
-    some are read, prepared or written while a model computes others.
+    """Base class of a DoFn that makes several units at once, in threads of one process.
 
-    Subclasses implement `room`. `make` runs on a copy of the instance, because each unit has its
-    own clock; what `setup` opens is shared.
+    Some units are read, prepared or written while a model computes others. Subclasses implement
+    `room`. `make` runs on a copy of the instance, because each unit has its own start time. Objects
+    that `setup` opens are shared by all copies.
     """
 
     def setup(self) -> None:
-        """Prepare the threads."""
+        """Create the threads."""
         super().setup()
         self.pool = ThreadPoolExecutor(_AT_ONCE)
 
     def start_bundle(self) -> None:
-        """Begin without units."""
-        self.in_flight = deque[tuple[int, Future[Receipt]]]()  # rows, and the future receipt
+        """Start a bundle without units."""
+        self.in_flight = deque[tuple[int, Future[Receipt]]]()  # number of rows, future receipt
 
     def room(self, unit: Any) -> int:
-        """Return how many rows of other units may be in flight beside a unit; 0: make it alone."""
+        """Return how many rows of other units may be in progress beside a unit; 0 for none."""
         raise NotImplementedError
 
     def ended(self, receipt: Receipt) -> None:
-        """Called for each receipt, in Beam's thread: its counters work in no other."""
+        """Handle a receipt in Beam's own thread, where Beam's counters work."""
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
-        """Begin a unit; yield receipts of units that had to end before, in order."""
+        """Begin a unit, and yield the receipts of earlier units that had to end first."""
         unit = unit_of(element)
         room = self.room(unit)
         yield from self._done(room)
@@ -106,7 +105,7 @@ class OverlappingDoFn(UnitDoFn):
                 yield receipt
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Yield the receipts of all other units."""
+        """Yield the receipts of all remaining units."""
         window = GlobalWindow()
         for receipt in self._done(0):
             yield WindowedValue(receipt, window.max_timestamp(), [window])
@@ -116,7 +115,7 @@ class OverlappingDoFn(UnitDoFn):
         self.pool.shutdown(cancel_futures=True)
 
     def _done(self, rows: int) -> Iterator[Receipt]:
-        """Yield receipts until at most `rows` rows are in flight, or one unit if `rows` > 0."""
+        """Yield receipts until at most `rows` rows are in progress, or one unit if `rows` > 0."""
         while self.in_flight and (
             self.in_flight[0][1].done()
             or (

@@ -28,7 +28,7 @@ _USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\
 
 
 def user_error(text: str) -> UserError | None:
-    r"""Extract a worker's error that the user can fix from a runner's error message.
+    r"""Find a worker's UserError in a runner's error message; None if it contains none.
 
     >>> user_error("Traceback …\nUserError: a: no such file [while running 'Score']")
     UserError('a: no such file')
@@ -38,7 +38,7 @@ def user_error(text: str) -> UserError | None:
 
 
 class RemoteJob(BaseModel):
-    """A job on a service; its page is at `address`."""
+    """A job on a service, and the address of its page."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -48,7 +48,7 @@ class RemoteJob(BaseModel):
 
 
 def name_job(options: PipelineOptions, name: str, output: str) -> None:
-    """Name a job after stage and folder, so that the same command finds a killed run's job."""
+    """Name a job after its stage and folder, so that a later command finds a killed run's job."""
     from apache_beam.options.pipeline_options import GoogleCloudOptions
 
     cloud = options.view_as(GoogleCloudOptions)
@@ -63,7 +63,7 @@ _listener: ContextVar[Callable[[RemoteJob], None]] = ContextVar("listener")
 
 @contextmanager
 def listening(listener: Callable[[RemoteJob], None]) -> Iterator[None]:
-    """Call the listener for every job that is submitted, or found running, in the block."""
+    """Call `listener` for each job that the block submits or finds running."""
     token = _listener.set(listener)
     try:
         yield
@@ -73,7 +73,7 @@ def listening(listener: Callable[[RemoteJob], None]) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """The user at the terminal during a remote job."""
+    """The user at the terminal while a remote job runs."""
 
     options: PipelineOptions
     progress: Meter | None = None
@@ -87,10 +87,10 @@ class User:
             listener(job)
 
     def cancels(self) -> bool:
-        """Whether Ctrl-C also ends the job: `--on_interrupt`, or the answer at a terminal.
+        """Whether Ctrl-C also cancels the job: `--on_interrupt`, or the user's answer.
 
-        Without either, Ctrl-C ends the job, because nobody may be there to end it later. A second
-        Ctrl-C, instead of an answer, lets the job run.
+        Without an option or a terminal, the job is cancelled, because nobody may be there to cancel
+        it later. A second Ctrl-C instead of an answer lets the job run.
         """
         choice = self.options.get_all_options().get("on_interrupt")
         asks = self.terminal is not None and self.terminal.isatty() and sys.stdin.isatty()

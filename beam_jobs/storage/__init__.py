@@ -1,11 +1,10 @@
 """Atomic reading and writing of whole files, local or in an object store.
 
-A shard is small enough to be read and written as one block of bytes. Local files are written under
-a temporary name and renamed. Object stores show only complete objects, so these are written
-directly.
+A shard is small enough to be read or written as one block of bytes. Local files are written under a
+temporary name and then renamed. Object stores show complete objects only.
 
 All functions raise `MissingError` if a file does not exist, and `UserError` if it cannot be read or
-written; the error names the path.
+written. The error names the path.
 """
 
 import hashlib
@@ -26,8 +25,6 @@ from paraloom.beam_jobs.storage.clients import StoredObject, opened, store
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, file_state, kept_digest, temporary_path
 
-_BLOCK = 1 << 23
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -42,18 +39,18 @@ def is_remote(path: str) -> bool:
 
 
 def join(folder: str, *names: str) -> str:
-    """Join path parts; `Path` would dominate the time to read receipts."""
+    """Join the parts of a path; with `Path`, this would take most of the time to read receipts."""
     return os.path.join(folder, *names)  # noqa: PTH118
 
 
 def open_file(path: str) -> BinaryIO:
-    """Open a file for reading bytes, without decompression; the caller closes it."""
+    """Open a file for reading bytes, without decompression. The caller closes it."""
     with _file_errors(path, "read"):
         return opened(path) if is_remote(path) else Path(path).open("rb")
 
 
 def read_bytes(path: str, start: int = 0, end: int | None = None) -> bytes:
-    """Read a whole file, or its bytes from `start` to `end`: one request to a store."""
+    """Read a file, or its bytes from `start` to `end`, with one request to a store."""
     with _file_errors(path, "read"):
         if is_remote(path):
             place, bucket, name = store(path)
@@ -64,10 +61,9 @@ def read_bytes(path: str, start: int = 0, end: int | None = None) -> bytes:
 
 
 def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
-    """Write `data`, which must not be empty, to `path` atomically.
+    """Write `data`, which must not be empty, to `path` atomically; return whether it was written.
 
-    With `replace=False`, an existing file stays, and the result is False. In an object store, the
-    check and the write are two requests.
+    With `replace=False`, an existing file is kept. In a store, this check is a separate request.
     """
     if not replace and exists(path):
         return False
@@ -83,12 +79,12 @@ def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
 
 
 def _linked(temporary: Path, path: Path) -> bool:
-    """Rename a file unless `path` exists; only a link can do so atomically."""
+    """Rename a file unless `path` exists. Only a hard link does so atomically."""
     try:
         path.hardlink_to(temporary)
     except FileExistsError:
         return False
-    except OSError:  # the file system has no links
+    except OSError:  # the file system has no hard links
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -97,7 +93,7 @@ def _linked(temporary: Path, path: Path) -> bool:
 
 @contextmanager
 def writing(path: str) -> Iterator[BinaryIO]:
-    """Open a large file for writing; it appears at `path` only if the block succeeds."""
+    """Open a file for writing; it appears at `path` only if the block succeeds."""
     if not is_remote(path):
         with atomic_file(path) as temporary, temporary.open("wb") as stream:
             yield stream
@@ -115,15 +111,15 @@ def _send(file: Path, path: str) -> None:
 
 
 def copy(source: str, target: str) -> None:
-    """Copy a file, which must not be empty, atomically, between any file systems."""
+    """Copy a file, which must not be empty, atomically between any two file systems."""
     if is_remote(target) and not is_remote(source):
         return _send(Path(source), target)
     with open_file(source) as stream, writing(target) as sink:
-        shutil.copyfileobj(stream, sink, _BLOCK)
+        shutil.copyfileobj(stream, sink, 1 << 23)
 
 
 def exists(path: str) -> bool:
-    """Whether a file is at `path`."""
+    """Whether `path` is a file."""
     if not is_remote(path):
         return Path(path).exists()
     try:
@@ -133,7 +129,7 @@ def exists(path: str) -> bool:
 
 
 def names(folder: str) -> list[str]:
-    """Sorted names of the visible files in `folder`; empty if it does not exist."""
+    """Return the sorted names of the visible files in `folder`; none if it does not exist."""
     if not is_remote(folder):
         try:
             with os.scandir(folder) as entries:
@@ -144,7 +140,7 @@ def names(folder: str) -> list[str]:
 
 
 def sizes(folder: str) -> dict[str, int]:
-    """Names and sizes of the visible files in `folder`; empty if it does not exist."""
+    """Return the names and sizes of the visible files in `folder`; none if it does not exist."""
     if not is_remote(folder):
         return {name: size(join(folder, name)) for name in names(folder)}
     found = {entry.path.rsplit("/", 1)[1]: entry.size for entry in _listed(f"{folder}/", "/")}
@@ -152,7 +148,7 @@ def sizes(folder: str) -> dict[str, int]:
 
 
 def match(pattern: str) -> list[StoredObject]:
-    """Objects that match a pattern (`*` within a name, `**` across folders)."""
+    """Return the objects that match a pattern: `*` matches within a name, `**` across folders."""
     from apache_beam.io.filesystem import FileSystem
 
     fits = re.compile(FileSystem.translate_pattern(pattern)).fullmatch
@@ -161,17 +157,16 @@ def match(pattern: str) -> list[StoredObject]:
 
 
 def _listed(prefix: str, delimiter: str | None = None) -> list[StoredObject]:
-    """Objects whose paths begin with `prefix`, without folder markers."""
+    """Return the objects whose paths begin with `prefix`, without folder markers."""
     with _file_errors(prefix, "listed"):
         place, bucket, name = store(prefix)
         return [e for e in place.entries(bucket, name, delimiter) if not e.path.endswith("/")]
 
 
 def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Apply `function`, which reads or writes a file, to all items; return the results in order.
+    """Apply `function`, which reads or writes a file, to all items concurrently.
 
-    Calls run concurrently, because stores answer slowly but serve many at once. After an error, no
-    call is left running.
+    After an error, no call continues to run.
     """
     futures = [_threads().submit(function, item) for item in items]
     try:
@@ -182,7 +177,7 @@ def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[R
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """Persistent threads, since each has its own client."""
+    """Threads that all calls share, because each thread has a client."""
     return ThreadPoolExecutor(32)
 
 
@@ -190,7 +185,7 @@ os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 def remove(path: str) -> None:
-    """Remove the file at `path`, if it exists."""
+    """Remove a file if it exists."""
     with suppress(MissingError), _file_errors(path, "removed"):
         if not is_remote(path):
             return Path(path).unlink()
@@ -199,19 +194,19 @@ def remove(path: str) -> None:
 
 
 def remove_all(paths: Iterable[str]) -> None:
-    """Remove the files that exist."""
+    """Remove those files that exist."""
     several(remove, paths)
 
 
 def remove_temporary(folder: str) -> None:
-    """Remove temporary files in `folder` that killed processes left."""
+    """Remove the temporary files that killed processes left in `folder`."""
     if not is_remote(folder) and Path(folder).is_dir():
         for path in Path(folder).glob(".*.*.????????"):
             path.unlink(missing_ok=True)
 
 
 def size(path: str) -> int:
-    """Size of a file in bytes."""
+    """Return the size of a file in bytes."""
     if not is_remote(path):
         return Path(path).stat().st_size
     with _file_errors(path, "read"):
@@ -220,35 +215,35 @@ def size(path: str) -> int:
 
 
 def file_digest(path: str) -> str:
-    """SHA-256 of a file that may be large, in hexadecimal."""
+    """Return the SHA-256 of a file of any size, in hexadecimal."""
     with open_file(path) as stream, _file_errors(path, "read"):
         return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def known_digest(path: str) -> str:
-    """`file_digest` of an input file; the file is read again only if it may have changed."""
+    """Return the `file_digest` of an input file, which is read only if it may have changed."""
     if not exists(path):
         return file_digest(path)  # raises the error
     read = partial(file_digest, path)
-    if is_remote(path):  # the match has the store's checksum
+    if is_remote(path):  # `match` returns the store's checksum
         return kept_digest(path, lambda: ([match(path)], 0.0), read)
     return kept_digest(str(Path(path).absolute()), lambda: file_state(Path(path)), read)
 
 
 def digest(data: bytes) -> str:
-    """Checksum of shards (XXH3, 128 bits, hexadecimal)."""
+    """Return the checksum of a part file: XXH3, 128 bits, in hexadecimal."""
     return xxhash.xxh3_128_hexdigest(data)
 
 
 def why(error: BaseException) -> str:
-    """Message of a file system's error, on one line."""
+    """Return the message of a file system's error on one line."""
     message = getattr(error, "strerror", None) or getattr(error, "message", None) or str(error)
     return " ".join(str(message).split()) or type(error).__name__
 
 
 @contextmanager
 def _file_errors(path: str, what: str) -> Iterator[None]:
-    """Turn all libraries' errors in the block into a UserError that names the file."""
+    """Turn all errors in the block into a UserError that names the file."""
     try:
         yield
     except UserError:
@@ -259,7 +254,7 @@ def _file_errors(path: str, what: str) -> Iterator[None]:
 
 
 def is_missing(error: BaseException) -> bool:
-    """Whether an error means that a file does not exist; stores' clients have their own errors."""
+    """Whether an error, also of a store's client, means that a file does not exist."""
     amazon = getattr(error, "response", None) or {}
     code = amazon.get("Error", {}).get("Code") if isinstance(amazon, dict) else None
     google = getattr(error, "code", None) == 404

@@ -1,7 +1,7 @@
-"""Object stores: read, write or remove a whole object in one request.
+"""Clients of object stores, which read, write or remove an object in one request.
 
-Beam's own file systems make a client for every operation, which takes longer than the operation,
-and send two to six requests per object. These clients last as long as Beam's options.
+Beam's own file systems create a client for every operation, which takes longer than the operation,
+and send two to six requests per object. The clients here are used until Beam's options change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 
 from paraloom.models.errors import UserError
 
-# Traces, which nobody reads, would request the bucket for each client and each missing object.
+# For its traces, the library would request the bucket for each client and each missing object.
 os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
 
 
@@ -28,7 +28,7 @@ class StoredObject(NamedTuple):
 
 
 class _S3:
-    """Amazon S3, and stores with its interface."""
+    """Amazon S3, and stores with the same interface."""
 
     def __init__(self, options: Any) -> None:
         from apache_beam.io.aws.clients.s3 import boto3_client
@@ -44,7 +44,7 @@ class _S3:
         self._client.put_object(Bucket=bucket, Key=name, Body=data)
 
     def send(self, bucket: str, name: str, file: Path) -> None:
-        """Upload a file, which may be large; the object appears when it is complete."""
+        """Upload a file of any size; the object appears when it is complete."""
         self._client.upload_file(str(file), bucket, name)
 
     def remove(self, bucket: str, name: str) -> None:
@@ -54,7 +54,7 @@ class _S3:
         return int(self._client.head_object(Bucket=bucket, Key=name)["ContentLength"])
 
     def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[StoredObject]:
-        """Objects whose names begin with `prefix` and have no `delimiter` after it."""
+        """Yield the objects whose names begin with `prefix` and contain no `delimiter` after it."""
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, Delimiter=delimiter or ""
         )
@@ -64,7 +64,7 @@ class _S3:
 
 
 class _Google:
-    """Google Cloud Storage; same methods as `_S3`."""
+    """Google Cloud Storage, with the same methods as `_S3`."""
 
     def __init__(self, options: Any) -> None:
         import google.auth
@@ -73,7 +73,7 @@ class _Google:
 
         anonymous = options.view_as(GoogleCloudOptions).no_auth
         if not anonymous:
-            google.auth.default()  # raises; Beam would wait 20 seconds and continue
+            google.auth.default()  # raises an error; Beam would wait 20 seconds and continue
         self._client = create_storage_client(options, use_credentials=not anonymous)
 
     def _object(self, bucket: str, name: str) -> Any:
@@ -106,14 +106,14 @@ class _Google:
 
 Store = _S3 | _Google
 _KINDS: dict[str, tuple[type[Store], str]] = {"s3": (_S3, "s3"), "gs": (_Google, "dataflow")}
-"""The client class for each scheme, and the extra with its library."""
+"""The client class for each scheme, and the extra that installs its library."""
 
 _made: dict[str, tuple[Any, Store]] = {}
 _lock = threading.RLock()
 
 
 def store(path: str) -> tuple[Store, str, str]:
-    """Return a path's store, bucket, and object name."""
+    """Return the client for a path, the bucket, and the object's name."""
     from apache_beam.io.filesystems import FileSystems
     from apache_beam.options.pipeline_options import PipelineOptions
 
@@ -128,17 +128,16 @@ def store(path: str) -> tuple[Store, str, str]:
             try:
                 _made[scheme] = options, kind(options or PipelineOptions([]))
             except (ImportError, AssertionError) as error:
-                raise UserError(
-                    f"{path}: a library is missing: pip install 'paraloom[{extra}]'"
-                ) from error
+                install = f"pip install 'paraloom[{extra}]'"
+                raise UserError(f"{path}: a library is missing: {install}") from error
         return _made[scheme][1], bucket, name
 
 
-os.register_at_fork(after_in_child=_made.clear)  # forked processes make their own clients
+os.register_at_fork(after_in_child=_made.clear)  # a forked process needs new clients
 
 
 class _Object(io.RawIOBase):
-    """An object as a readable file, fetched in parts."""
+    """An object as a readable file, which is fetched in parts."""
 
     def __init__(self, path: str) -> None:
         self._store, self._bucket, self._name = store(path)

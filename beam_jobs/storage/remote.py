@@ -1,8 +1,8 @@
-"""Object storage: access checks, and local copies of files and folders.
+"""Access checks of object stores, and local copies of remote files and folders.
 
-Libraries open models and vectors as local files. If a run is in an object store, trained folders
-are made on this machine, uploaded, and read from local copies. An uploaded folder is complete if it
-has the digest in the manifest, which is written last.
+Libraries open models and vectors as local files. If a run is in an object store, folders such as
+trained models are made on this machine, uploaded, and read from local copies. An uploaded folder is
+complete if it has the digest in the manifest, which is written last.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ from paraloom.beam_jobs.storage.clients import StoredObject, store
 from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD, locked, user_cache
 
-_TIMEOUT = 40.0  # seconds; stores usually answer within one
+_TIMEOUT = 40.0  # seconds; stores usually answer within one second
 
 
 def check_access(path: str) -> None:
-    """Check that the bucket of a remote path exists and can be accessed, before work begins."""
+    """Check that the bucket of a remote path exists and can be read, before work begins."""
     errors: list[BaseException] = []
 
     def check() -> None:
@@ -34,7 +34,7 @@ def check_access(path: str) -> None:
         except BaseException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=check, daemon=True)  # clients would retry for minutes
+    thread = threading.Thread(target=check, daemon=True)  # clients may retry for minutes
     thread.start()
     thread.join(_TIMEOUT)
     if thread.is_alive():
@@ -53,10 +53,10 @@ def exists(path: str) -> bool:
 
 
 def localise(path: str) -> str:
-    """Return a local `path` unchanged; copy a remote file or folder, and return the copy's path.
+    """Return a local path unchanged; copy a remote file or folder, and return the copy's path.
 
-    One process makes the copy; it is reused while names and versions stay the same. Raises
-    `MissingError` if the path does not exist.
+    Only one process makes the copy. It is used again while names and versions of the objects stay
+    the same. Raises `MissingError` if the path does not exist.
     """
     if not storage.is_remote(path):
         return path
@@ -72,10 +72,7 @@ def localise(path: str) -> str:
 
 
 def publish(folder: Path, path: str) -> None:
-    """Upload a local folder to `path`, if that is in an object store.
-
-    Other remote files in `path` are removed. The local folder becomes the copy of the remote one.
-    """
+    """Upload a local folder to a remote `path`, remove other files there, and keep a local copy."""
     if not storage.is_remote(path):
         return
     files = {}
@@ -87,14 +84,14 @@ def publish(folder: Path, path: str) -> None:
     storage.several(lambda target: storage.copy(files[target], target), files)
     storage.remove_all(entry.path for entry in _listing(path) if entry.path not in files)
     copy = _copy_path(path, _listing(path))
-    with suppress(OSError):  # else `localise` fetches it again
+    with suppress(OSError):  # after an error, `localise` fetches the folder again
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(folder, copy)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def local_workdir(run: str) -> Path:
-    """Local folder of a run; for a remote run, it has files that are not (yet) uploaded."""
+    """Return the local folder of a run; for a remote run, it has files that are not uploaded."""
     if not storage.is_remote(run):
         return Path(run)
     run = run.rstrip("/")
@@ -103,7 +100,7 @@ def local_workdir(run: str) -> Path:
 
 
 def _listing(path: str) -> list[StoredObject]:
-    """Objects in a remote folder, except its stage's record; for a file, its object."""
+    """Return the objects in a remote folder, except the stage's record; for a file, its object."""
     path = path.rstrip("/")
     found = storage.match(f"{path}/**") or storage.match(path)
     record = storage.join(path, STAGE_RECORD)
@@ -111,13 +108,12 @@ def _listing(path: str) -> list[StoredObject]:
 
 
 def _copy_path(path: str, found: Sequence[StoredObject]) -> Path:
-    """Path of the local copy; its last part stays the same, because some libraries read it."""
+    """Path of the local copy. It has the name of the remote folder, which some libraries read."""
     name = path.rstrip("/").rsplit("/", 1)[-1]
     return user_cache() / "copies" / content_key(found)[:24] / name
 
 
 def _place(entry: StoredObject, path: str, copy: Path) -> Path:
-    """Path of an object in the local copy."""
     return copy / entry.path.removeprefix(path.rstrip("/")).lstrip("/")
 
 
@@ -128,7 +124,7 @@ def _is_whole(copy: Path, path: str, found: Sequence[StoredObject]) -> bool:
 
 
 def _fetch(path: str, found: Sequence[StoredObject], copy: Path) -> None:
-    for old in copy.parent.iterdir():  # damaged copies, and leftovers of killed processes
+    for old in copy.parent.iterdir():  # damaged copies, and files of killed processes
         if old.is_dir():
             shutil.rmtree(old)
         elif old.suffix != ".lock":

@@ -1,1 +1,1 @@
-"""Algorithms on distributed columns that several jobs share."""
+"""Algorithms on distributed columns, which several jobs share."""

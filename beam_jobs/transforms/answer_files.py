@@ -1,11 +1,11 @@
-"""Answers of generators, kept as they arrive, so that no answer is paid for twice.
+"""Files of the generators' answers, so that no answer is paid for twice.
 
     <stage>/_answers/<unit>/<attempt>.jsonl    an `Answer` per line
 
-Each attempt at a unit reads the answers of all earlier attempts and writes its own: on disk to one
-file, each answer at once; in an object store, which cannot append, to a new object after a few
-hundred answers or some seconds. The files outlive the unit: if a generator is changed or added, the
-other generators' answers are reused.
+Each attempt at a unit reads the answers of all earlier attempts and writes new answers. On disk, an
+attempt appends each answer to its file at once. An object store cannot append, so an attempt writes
+a new object after 200 answers or 10 seconds. The files are kept after the unit is finished. If a
+generator changes, the answers of the other generators are used again.
 """
 
 import time
@@ -23,7 +23,7 @@ from paraloom.models.chat.usage import Usage
 
 ANSWERS = "_answers"
 _TOGETHER = 200  # answers per object
-_SECONDS = 10.0  # until the next answer triggers a smaller object
+_SECONDS = 10.0  # after this time, the next answer is written with all collected answers
 
 
 class GenerateMeasurements(Measurements):
@@ -33,7 +33,7 @@ class GenerateMeasurements(Measurements):
 
 
 class AnswerFiles:
-    """The answers of a unit: reads the existing ones, and adds more."""
+    """Reads the existing answers of a unit, and writes new answers."""
 
     def __init__(self, output: str, unit: str) -> None:
         self.folder = storage.join(output, ANSWERS, unit)
@@ -44,7 +44,7 @@ class AnswerFiles:
         self._sent = 0
 
     def read(self) -> dict[str, Answer]:
-        """Answers of all attempts, by key; skips a line that a kill cut off."""
+        """Return the answers of all attempts, by key, except lines that a kill cut off."""
         found: dict[str, Answer] = {}
         for name in storage.names(self.folder):
             for line in storage.read_bytes(storage.join(self.folder, name)).split(b"\n"):

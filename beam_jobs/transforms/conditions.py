@@ -1,5 +1,7 @@
-"""Conditions on a pair, as users write them: `input.where` before translation, such as
-`source_tokens <= 60`, and `select.where` after scoring, such as `trigram_overlap <= 0.5`."""
+"""Conditions on a pair: `input.where` before translation, and `select.where` after scoring.
+
+Examples are `source_tokens <= 60` and `trigram_overlap <= 0.5`.
+"""
 
 import difflib
 import operator
@@ -40,9 +42,9 @@ _BY = "by <=, >=, <, > or in"
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """`column operator value`; with `in` the value is (lowest, highest), both inclusive.
+    """A condition `column operator value`. With `in`, the value is (lowest, highest), inclusive.
 
-    In columns that are no scores, `=` and `!=` compare with a word.
+    In columns other than scores, `=` and `!=` compare with a word.
 
     >>> print(Predicate.parse("unigram_f1_decile in 2..7"), Predicate.parse("domain=news"))
     unigram_f1_decile in 2..7 domain = news
@@ -69,7 +71,7 @@ class Predicate:
             return cls(column, found["compare"], float(found["value"]))
         low, high = float(found["low"]), float(found["high"])
         if low > high:
-            raise ValueError(f"{text!r} can never hold: {low:g} is more than {high:g}")
+            raise ValueError(f"{text!r} can never be true: {low:g} is more than {high:g}")
         return cls(column, "in", (low, high))
 
     @property
@@ -80,7 +82,7 @@ class Predicate:
         return self.value if isinstance(self.value, tuple) else (self.value,)
 
     def check(self, scorers: Sequence[str], kept: Sequence[str] = ()) -> None:
-        """Check that pairs scored with `scorers` have the column, and that deciles are valid."""
+        """Check that pairs with scores by `scorers` have the column, and that deciles are valid."""
         deciles = [schema.decile(score) for score in scorers]
         if self.column in kept:
             return
@@ -96,7 +98,7 @@ class Predicate:
             raise ValueError(f"'{self}': deciles are whole numbers from 0 to 9")
 
     def check_untranslated(self, kept: Collection[str] = (), own: bool = False) -> None:
-        """Check that untranslated pairs have the column; `own`: languages are not fastText's."""
+        """Check that untranslated pairs have the column; `own`: languages by the user's model."""
         name, known = self.column, (*COLUMNS, *kept)
         word = self.value if isinstance(self.value, str) else None
         if name not in known:
@@ -113,7 +115,7 @@ class Predicate:
             raise ValueError(f"'{self}': {name} is compared with a number {_BY}")
 
     def check_type(self, kind: pa.DataType) -> None:
-        """Check that a kept column with this type allows the comparison."""
+        """Check that the comparison is possible in a kept column of this type."""
         try:
             number = kind in (pa.int64(), pa.float64())
             fits = self._word(kind).is_valid if isinstance(self.value, str) else number
@@ -128,16 +130,15 @@ class Predicate:
         return pa.scalar(words.get(str(self.value), self.value)).cast(kind)
 
     def holds(self, values: np.ndarray) -> np.ndarray:
-        """Mark values that satisfy the condition, compared in their own type (float32 0.1 <= 0.1):
-        bool [n]."""
-        with np.errstate(over="ignore"):  # 1e99 becomes inf as a float32, which compares correctly
+        """Mark the values that satisfy the condition, bool [n]; compare them in their own type."""
+        with np.errstate(over="ignore"):  # as a float32, 1e99 is inf, which compares correctly
             if isinstance(self.value, tuple):
                 low, high = self.value
                 return np.asarray((values >= low) & (values <= high))
             return np.asarray(_COMPARE[self.operator](values, self.value))
 
     def holds_in(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray:
-        """`holds` for a column with any type; null equals nothing and is in no range."""
+        """Mark the rows whose value satisfies the condition, bool [n]. Null equals nothing."""
         if not isinstance(self.value, str):
             return self.holds(column.to_numpy(zero_copy_only=False))
         equal = pc.equal(column, self._word(column.type)).fill_null(False)
@@ -151,12 +152,12 @@ class Predicate:
         return f"{self.column} {self.operator} {'..'.join(numbers)}"
 
 
-# A full stop, question or exclamation mark in any script, then closing quotes and brackets.
+# A full stop, question mark or exclamation mark of any script, and closing quotes and brackets.
 _FINAL = r"[.!?…。！？．؟۔।॥։።][\"'”’“‘»«›)\]）」』\s]*$"
 
 
 def _letters(text: pa.Array, language: str) -> np.ndarray:
-    """Share of letters (with combining marks) among characters other than spaces: [0, 1]."""
+    """Share of letters, with combining marks, among characters that are not spaces: 0 to 1."""
     letters = pc.utf8_length(pc.replace_substring_regex(text, r"[^\p{L}\p{M}]+", ""))
     visible = pc.utf8_length(pc.replace_substring_regex(text, r"\s+", ""))
     return np.asarray(letters.to_numpy() / np.maximum(visible.to_numpy(), 1))
@@ -170,7 +171,7 @@ _OF_A_SIDE: dict[str, Callable[[pa.Array, str], np.ndarray]] = {
         zero_copy_only=False
     ),
 }
-"""Functions of one side, for n texts [n], by the last part of the column name."""
+"""Functions of n texts of one side, which return [n], by the last part of a column's name."""
 
 TOKEN_COLUMNS = ("source_tokens", "reference_tokens", "token_ratio")
 """Columns that depend on the tokenisers of both languages."""
@@ -187,7 +188,7 @@ _LANGUAGES = ("source_language", "reference_language")
 
 COLUMNS = (*_NUMBERS, *_FLAGS, *_LANGUAGES)  # all columns that can be computed before translation
 
-FAILED = "not"  # prefix of a reason for rejection; the condition follows
+FAILED = "not"  # first word of a reason for rejection, before the condition
 
 
 def reasons(
@@ -198,10 +199,10 @@ def reasons(
     kept: pa.RecordBatch | pa.Table | None = None,
     own: OwnIdentifier | None = None,
 ) -> np.ndarray:
-    """First condition that each pair fails, as `not <condition>`; "" if none: object [n].
+    """Return `not <condition>` for the first condition that each pair fails, or "": object [n].
 
-    `languages` are for tokenisers (None: English), `own` identifies languages (None: fastText);
-    conditions may also use the columns `kept`.
+    `languages` are for the tokenisers (None: English), and `own` identifies languages (None:
+    fastText). Conditions may also refer to the columns in `kept`.
     """
     spoken = languages or Languages()
     codes = {"source": spoken.source or ENGLISH, "reference": spoken.target or ENGLISH}

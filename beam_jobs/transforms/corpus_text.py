@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, read_shard
 
-_TEXT = "_text"  # folder with gzip members that are not yet in the TSV
+_TEXT = "_text"  # folder of gzip members that are not yet in the TSV file
 
 
 def tsv_path(output: str) -> str:
@@ -21,8 +21,7 @@ def tsv_path(output: str) -> str:
 
 
 def tsv_state(path: str) -> str:
-    """Size and final checksum of the TSV: they change if it is emptied, cut or zeroed. Raises a
-    UserError if it is missing."""
+    """Return the size and the final bytes of the TSV file. They change if the file is damaged."""
     with storage.open_file(path) as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(size - 8, 0))
@@ -36,18 +35,17 @@ class TextMeasurements(Measurements):
 
 
 def write_member(output: str, name: str, table: pa.Table, score: str) -> TextMeasurements:
-    """Write the text of a shard, for the launcher to append to the corpus."""
+    """Write the text of a shard for the launcher, which appends it to the corpus."""
     member = _member(table, score)
     storage.write_bytes(_path(output, name), member)
     return TextMeasurements(text=storage.digest(member))
 
 
 def export_tsv(output: str, receipts: Sequence[Receipt], score: str, threads: int = 1) -> None:
-    """Write reference, translation and score, tab-separated, one pair per line, gzip.
+    """Write reference, translation and score of each pair, tab-separated, into a gzip file.
 
-    Each part file becomes one gzip member. Workers wrote the members; a member that has changed, or
-    was removed after an earlier export, is made again. Texts contain neither tabs nor line ends:
-    `ingest` and the translators reject such texts.
+    Each part file becomes one gzip member, which a worker wrote. A member that is missing or has
+    changed is made again. Texts contain no tabs and no line ends, because earlier jobs reject them.
     """
 
     def member(receipt: Receipt) -> bytes:
@@ -76,5 +74,5 @@ def _member(table: pa.Table, score: str) -> bytes:
     lines = pc.binary_join_element_wise(table["reference"], table["translation"], values, "\t")
     lines = lines.combine_chunks()
     whole = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
-    text = pc.binary_join(whole, "\n")[0].as_buffer()  # joins and compresses without the GIL
+    text = pc.binary_join(whole, "\n")[0].as_buffer()  # releases the GIL, as gzip does
     return gzip.compress(text.to_pybytes() + b"\n", 6, mtime=0)

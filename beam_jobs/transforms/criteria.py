@@ -1,4 +1,4 @@
-"""Criteria: which pairs form a corpus, and why others are rejected."""
+"""Criteria: which pairs form a corpus, and why the other pairs are rejected."""
 
 from __future__ import annotations
 
@@ -28,24 +28,20 @@ TEXTS = ("reference", "translation")
 class Criteria:
     """Conditions that a pair must meet."""
 
-    by: str  # score whose deciles count, and that the exported TSV contains
+    by: str  # score of the deciles and of the exported TSV file
     deciles: tuple[int, ...] | None  # deciles to select, 0 the lowest; None: all
     max_tokens: int | None  # Moses tokens on either side; None: unlimited
-    size: int | None
-    """Number of pairs to sample from those that meet the other conditions; None: all."""
+    size: int | None  # number of pairs to sample among pairs that meet all conditions; None: all
     seed: int
     where: tuple[Predicate, ...] = ()  # further conditions, which must all hold
-    per_source: PerSource = "all"
-    """Which translations of a source to take, among those that meet the other conditions: the best
-    one, those that differ from each other, or all."""
+    per_source: PerSource = "all"  # translations of a source to select if they meet the conditions
     max_overlap: float = 1.0  # largest trigram overlap of two `diverse` translations of a source
-    language: str = ENGLISH  # the translations' language, for their overlap
+    language: str = ENGLISH  # language of the translations, for their overlap
     exclude: Exclusion | None = None  # evaluation sentences that no pair may contain
     generators: bool = False  # whether several generators made the translations
     rank: str | None = None  # score that orders a source's pairs; None: row order
-    per_generator: float | None = None  # maximum share of one generator in the corpus
-    near_duplicates: float | None = None
-    """Least Jaccard index at which a pair is rejected as a near-copy of an earlier one."""
+    per_generator: float | None = None  # largest share of one generator in the corpus
+    near_duplicates: float | None = None  # Jaccard index from which pairs are near-copies
 
     @property
     def columns(self) -> list[str]:
@@ -59,18 +55,17 @@ class Criteria:
 
     @property
     def draws(self) -> bool:
-        """Whether only a sample of the matching pairs is taken."""
+        """Whether only a sample of the matching pairs is selected."""
         return self.size is not None or self.per_generator is not None
 
     def ranks(self, rows: dict[str, int]) -> dict[str, list[int]]:
-        """Rank of each generator's first row that is not taken."""
+        """Return, for each generator, the rank of the first row that is not selected."""
         taken = quotas(rows, self.per_generator, self.size)
         return {name: [quota] for name, quota in taken.items()}
 
 
 def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]:
-    """Yield the conditions on single rows, in the order in which they reject: reason, rows that
-    fail (bool [n]), compared values [n], bounds."""
+    """Yield the conditions on rows, in order: reason, failing rows (bool [n]), values, bounds."""
     if (chosen := criteria.deciles) is not None:
         decile = table[schema.decile(criteria.by)].to_numpy()
         reason = f"outside the selected deciles of {criteria.by}"
@@ -85,8 +80,10 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
 
 
 def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """For rows that fail exactly one of `conditions`, return the number of this condition, int [n]
-    (−1 for other rows), and the value's distance from the nearest bound, float64 [n]."""
+    """For rows that fail exactly one of the `conditions`, return its number and the distance to it.
+
+    The number is int [n], −1 for other rows. The distance is float64 [n], to the nearest bound.
+    """
     failed, which, distance = np.zeros((3, table.num_rows))
     for number, (_, fails, values, bounds) in enumerate(conditions(table, criteria)):
         which[fails] = number
@@ -100,8 +97,8 @@ def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.nda
 def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
     """Apply the conditions that do not depend on rows with other sources.
 
-    Returns reasons for rejection, object [n] ("" if accepted), and 128-bit hashes of the m accepted
-    rows' normalised texts, uint64 [m, 2].
+    Returns the reasons for rejection, object [n] ("" if accepted), and 128-bit hashes of the m
+    accepted rows' normalised texts, uint64 [m, 2].
     """
     reasons = np.full(table.num_rows, "", object)
     for reason, fails, _, _ in conditions(table, criteria):
@@ -125,14 +122,13 @@ def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]
 
 
 def _why(predicate: Predicate) -> str:
-    """Reason for rejecting a pair that fails `predicate`; for a check, what the check found."""
     scorer = SCORERS.get(predicate.column)
     found = scorer.failure if scorer and not predicate.holds(np.zeros(1)) else ""
     return found or f"not {predicate}"
 
 
 def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:
-    """Choose translations of each source, bool [n]; also return why the others are rejected."""
+    """Choose translations of each source, bool [n]; return why other translations are rejected."""
     order = np.arange(len(table))
     if criteria.rank:
         order = best_first(table, criteria.rank)
@@ -148,29 +144,30 @@ def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:
 
 
 def best_candidates(table: pa.Table) -> np.ndarray:
-    """Mark the first row of each source, bool [n]: candidates are ordered, the best first."""
+    """Mark the first row of each source, bool [n]. The best candidate of a source comes first."""
     best = np.ones(table.num_rows, bool)
     best[1:] = _sources(table)[1:] != _sources(table)[:-1]
     return best
 
 
 def best_first(table: pa.Table, score: str) -> np.ndarray:
-    """Order of rows, int64 [n], that sorts each source's candidates by falling score."""
+    """Return the order of rows, int64 [n], that sorts candidates of a source by falling score."""
     return np.lexsort((-table[score].to_numpy(), _sources(table)))
 
 
 def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGLISH) -> np.ndarray:
     """Mark translations of each source that differ from each other, bool [n].
 
-    The best one is kept. Then, again and again, the candidate is added whose largest overlap with
-    kept ones is smallest, while this overlap is at most `max_overlap`; ties go to the earlier
-    candidate. The overlap is `trigram_overlap` (`paraloom.models.scorers.tokens`), or the F1 of
-    tokens if a side has no trigram.
+    The best translation is selected first. Then the candidate is added whose largest overlap with
+    the selected candidates is smallest, as long as this overlap is at most `max_overlap`. The
+    earlier of two equal candidates is added. The overlap is `trigram_overlap`
+    (`paraloom.models.scorers.tokens`), or the F1 of tokens if a text has no trigram.
     """
     sources = _sources(table)
     place = np.arange(len(sources)) - np.flatnonzero(best_candidates(table))[sources]
     width = int(place.max(initial=0)) + 1
-    nearest = np.full((int(sources.max(initial=-1)) + 1, width), np.inf)  # overlap with kept ones
+    # Largest overlap with selected candidates.
+    nearest = np.full((int(sources.max(initial=-1)) + 1, width), np.inf)
     nearest[sources, place] = -1.0
     overlap = _overlaps(table, sources, place, width, language)
     kept = np.zeros(nearest.shape, bool)
@@ -185,7 +182,7 @@ def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGL
 
 
 def _sources(table: pa.Table) -> np.ndarray:
-    """Number of each row's source, int64 [n], from 0; rows of a source are neighbours."""
+    """Number of each row's source, int64 [n], from 0. The rows of a source are neighbours."""
     ids = table["id"].combine_chunks().dictionary_encode().indices.to_numpy()
     return np.cumsum(np.diff(ids, prepend=ids[:1]) != 0)
 
@@ -193,7 +190,7 @@ def _sources(table: pa.Table) -> np.ndarray:
 def _overlaps(
     table: pa.Table, sources: np.ndarray, place: np.ndarray, width: int, language: str
 ) -> np.ndarray:
-    """Overlaps between all candidates of a source: float64 [sources, width, width]."""
+    """Return the overlaps of all candidates of a source: float64 [sources, width, width]."""
     found = np.zeros((int(sources.max(initial=-1)) + 1, width, width))
     texts = table["translation"].combine_chunks()
     scorer = PairScorer(["trigram_overlap", "unigram_f1"], language=language)
@@ -213,15 +210,15 @@ NOT_DRAWN = "not drawn"
 
 
 class Preview(NamedTuple):
-    """Result of `preview`."""
+    """What a selection with some criteria would contain."""
 
-    counts: dict[str, int]  # rows by reason, most frequent first; then `selected`
-    units: np.ndarray  # int64 [n]: part file of each pair that meets the conditions
-    rows: np.ndarray  # int64 [n]: row in that file
+    counts: dict[str, int]  # rows by reason, most frequent first, and then `selected`
+    units: np.ndarray  # part file of each of the n pairs that meet the conditions, int64 [n]
+    rows: np.ndarray  # row of the pair in the part file, int64 [n]
 
 
 def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
-    """Apply the criteria without a job or output; `size` is counted, but not drawn."""
+    """Apply the criteria without a job and without output. `size` affects the counts only."""
     counts: Counter[str] = Counter()
     hashes, units, rows, kinds, texts = [np.empty((0, 2), np.uint64)], [], [], [], []
     for unit, shard in enumerate(shards):
@@ -257,7 +254,7 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
 
 
 def kinds_of(table: pa.Table, criteria: Criteria) -> np.ndarray:
-    """Kind of each row, text [n]: its generator, or one for all rows. Rows are drawn per kind."""
+    """Return the kind of each row, [n]; rows are drawn separately from each kind (generator)."""
     if criteria.per_generator is None:
         return np.full(len(table), "sample", object)
     return np.asarray(table[schema.GENERATOR.name].to_pylist(), object)

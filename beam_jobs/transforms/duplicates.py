@@ -1,4 +1,4 @@
-"""Duplicate rows of a distributed corpus: hashed, partitioned by hash, and sorted."""
+"""Finding of duplicate rows in a distributed corpus, by sorted hashes in partitions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from paraloom.beam_jobs.engine.unit_dofn import unit_of
 from paraloom.beam_jobs.transforms.equal_texts import counted_if_shared, repeated
 
 _ROWS_PER_PARTITION = 2_000_000
-_NUMBER = 8  # bytes per number; a record in a file of hashes is a hash and its row
+_NUMBER = 8  # bytes per number in a record, which is a hash and its row
 
 Place = tuple[int, str, int, int]
-"""Location of a unit's hashes: unit index, file, first record, number of records."""
+"""Where hashes of a unit are: unit index, file, first record, number of records."""
 
-Hashes = tuple[np.ndarray, np.ndarray]  # hashes, uint64 [n, 2], and their rows in a unit, int64 [n]
+Hashes = tuple[np.ndarray, np.ndarray]  # hashes, uint64 [n, 2], and rows in the unit, int64 [n]
 
 
 def grouped(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Group values, [n, …], by keys, int [n]; yield ascending keys, each with its values in order.
+    """Group values, [n, …], by keys, int [n]. Yield ascending keys, each with its values in order.
 
     >>> [(key, values.tolist()) for key, values in grouped(np.array([7, 2, 7]), np.arange(3))]
     [(2, [1]), (7, [0, 2])]
@@ -37,14 +37,14 @@ def grouped(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndar
 
 
 def partitions(rows: int) -> int:
-    """Number of partitions such that the hashes in each fit into a worker's memory."""
+    """Return a number of partitions with which the hashes of each fit into a worker's memory."""
     return 1 + rows // _ROWS_PER_PARTITION
 
 
 def write_hashes(
     path: str, unit: int, hashed: Iterable[Hashes], count: int
 ) -> Iterator[tuple[int, Place]]:
-    """Write a unit's hashes, each block ordered by partition; yield each partition and place."""
+    """Write the hashes of a unit, block by block; yield each partition and where its hashes are."""
     written, blocks = 0, (block for block in hashed if len(block[1]))
     if (first := next(blocks, None)) is None:
         return
@@ -60,7 +60,7 @@ def write_hashes(
 def read_hashes(
     places: Iterable[Place], columns: int = 2
 ) -> list[tuple[int, np.ndarray, np.ndarray]]:
-    """Read the hashes and rows of a partition, by unit, from the files of `write_hashes`."""
+    """Read the hashes of a partition: unit, hashes and rows of each place."""
     size = _NUMBER * (columns + 1)
 
     def read(place: Place) -> tuple[int, np.ndarray, np.ndarray]:
@@ -88,11 +88,11 @@ def by_partition(
     join: Callable[[Any, list[Any]], Any],
     more: beam.PCollection | None = None,
 ) -> beam.PCollection:
-    """Find what units have in common, partition by partition, and join it with the units.
+    """Find what units have in common in each partition, and join the results with the units.
 
     Args:
-        split: yields a unit's data by partition.
-        find: yields results by unit index from a partition's data.
+        split: yields the data of a unit, by partition.
+        find: yields results by unit index, from the data of a partition.
         join: combines a unit and its results.
         more: data by partition that belong to no unit.
     """
@@ -112,22 +112,22 @@ def by_partition(
 
 
 def adding(element: Any, found: Any) -> tuple[Any, ...]:
-    """Append a transform's result to an element: a unit, or a tuple of a unit and further input."""
+    """Append a result to an element, which is a unit or a tuple of a unit and further input."""
     return *(element if isinstance(element, tuple) else (element,)), found
 
 
 class WithDuplicates(beam.PTransform):
-    """Finds duplicates: units in; (unit, sorted duplicate rows, int64) out. Further input is kept.
+    """Finds duplicates: units in; units with their sorted duplicate rows, int64, out.
 
-    The first of equal rows, by unit and row, is no duplicate. Hashes go through files, because
-    Beam's local runner keeps in memory what it shuffles; only 16 bytes per duplicate are shuffled.
+    The first of several equal rows, by unit and row, is no duplicate. Hashes are written to files,
+    because Beam's local runner keeps shuffled data in memory.
 
     Args:
-        hashes: reads a unit's hashes, in blocks of any size; None if there is nothing to find.
-        rows: approximate number of rows in all units, which sets the number of partitions.
-        output: the stage's folder; `remove_orphans` removes the files.
-        shared: `hashes` yields hashes of ids (first column) and of texts; the output has all rows
-            that share an id, numbered among rows with the same id and texts, int64 [m, 2].
+        hashes: reads the hashes of a unit, in blocks of any size; None to find nothing.
+        rows: approximate number of rows in all units, for the number of partitions.
+        output: the stage's folder, where `remove_orphans` later removes the files.
+        shared: `hashes` yields hashes of ids (first column) and of texts. The result has all rows
+            that share an id, numbered among rows with the same id and texts: int64 [m, 2].
     """
 
     def __init__(
@@ -140,11 +140,11 @@ class WithDuplicates(beam.PTransform):
     ):
         super().__init__()
         self.hashes, self.partitions, self.shared = hashes, partitions(rows), shared
-        # Unique to this job, as a worker of a killed job may still be writing.
+        # A worker of a killed job may still write, so the names are unique to this job.
         self.prefix = storage.join(output, HASHES, secrets.token_hex(4))
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find equal hashes per partition, then join the duplicates with their units."""
+        """Find equal hashes in each partition, and join the duplicates with their units."""
         read, count, prefix, shared = self.hashes, self.partitions, self.prefix, self.shared
         if read is None:
             return units | beam.Map(adding, np.empty((0, 2) if shared else 0, np.int64))

@@ -1,4 +1,4 @@
-"""Equal texts: normalised, hashed, and found."""
+"""Equal texts: normalising, hashing and finding them."""
 
 import numpy as np
 import pyarrow as pa
@@ -6,11 +6,11 @@ import pyarrow.compute as pc
 import xxhash
 
 _LETTERS = np.frombuffer(b"0123456789abcdefghjkmnpqrstvwxyz", np.uint8)  # no two look alike
-_SHIFTS = np.array([*range(0, 60, 5), *range(0, 20, 5)], np.uint64)  # 12 + 4 letters of two words
+_SHIFTS = np.array([*range(0, 60, 5), *range(0, 20, 5)], np.uint64)  # 12 + 4 letters of 5 bits
 
 
 def row_hash(*columns: pa.Array) -> np.ndarray:
-    """128-bit hash of each row's texts (XXH3), uint64 [n, 2]."""
+    """Return a 128-bit hash of the texts of each row (XXH3), uint64 [n, 2]."""
     joined = columns[0]
     if len(columns) > 1:
         joined = pc.binary_join_element_wise(*columns, "\x1f")
@@ -20,7 +20,7 @@ def row_hash(*columns: pa.Array) -> np.ndarray:
 
 
 def normalised(text: pa.Array) -> pa.Array:
-    """Lower-case letters and digits, separated by one space, for comparing texts.
+    """Reduce texts to lower-case letters and digits with single spaces, for comparison.
 
     >>> normalised(pa.array(["A dog -- barks!"]))[0].as_py()
     'a dog barks'
@@ -31,7 +31,7 @@ def normalised(text: pa.Array) -> pa.Array:
 
 
 def content_ids(*columns: pa.Array) -> pa.StringArray:
-    """Ids made of the texts of each row: 80 bits of their hash, as letters and digits.
+    """Make ids from the texts of each row: 80 bits of their hash, as letters and digits.
 
     >>> content_ids(pa.array(["Pes.", "Pes."]), pa.array(["A dog.", "Dog."])).to_pylist()
     ['qy56xeezfwccc2n8', 'vcg5x0fkfjfea201']
@@ -43,7 +43,7 @@ def content_ids(*columns: pa.Array) -> pa.StringArray:
 
 
 def counted(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Number the rows [n] with the same hash from 1, by (unit, row): int64 [n]."""
+    """Number rows with the same hash from 1, in the order of (unit, row): int64 [n]."""
     order = np.lexsort((rows, units, hashes[:, 1], hashes[:, 0]))
     ordered, at, found = hashes[order], np.arange(len(order)), np.empty(len(order), np.int64)
     first = np.concatenate([[0], at[1:] * (ordered[1:] != ordered[:-1]).any(axis=1)])
@@ -52,11 +52,11 @@ def counted(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarr
 
 
 def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Which rows [n] (bool) have the hash of an earlier one, by (unit, row)."""
+    """Mark rows with the hash of an earlier row, in the order of (unit, row): bool [n]."""
     return counted(hashes, units, rows) > 1
 
 
 def counted_if_shared(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """As `counted`, but 0 where no other row has the first half of the hash."""
+    """Number rows as `counted` does, but 0 if no other row has the same first half of the hash."""
     _, of, sizes = np.unique(hashes[:, 0], return_inverse=True, return_counts=True)
     return np.where(sizes[of] > 1, counted(hashes, units, rows), 0)

@@ -1,10 +1,10 @@
-"""Evaluation sentences in a corpus: equal, sharing n-grams, or similar according to an encoder.
+"""Finding of evaluation sentences in a corpus: equal, sharing n-grams, or similar for an encoder.
 
-Equal texts have the same letters and digits, as for duplicate pairs. Texts share n-grams if the
-longer one has at least 70% of the shorter one's 5-grams of words. Brown et al. (2020), appendix C,
-set n to the 5th percentile of the examples' lengths (8 to 13 words there, 5 for STS and SICK).
-Chowdhery et al. (2022), section 8, use 70% with 8-grams. Sentences with fewer than 5 words must be
-equal.
+Equal texts have the same letters and digits, in the same way as duplicate pairs. Two texts share
+n-grams if the longer text has at least 70% of the shorter text's 5-grams of words. Brown et al.
+(2020, appendix C) set n to the 5th percentile of the examples' lengths, which is 8 to 13 words in
+their data and 5 in STS and SICK. Chowdhery et al. (2022, section 8) use 70% with 8-grams. Sentences
+of fewer than 5 words are found only if they are equal.
 """
 
 from __future__ import annotations
@@ -33,25 +33,24 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 RULES = ("equal", "n-grams", "similarity")
-"""Rules that find an evaluation sentence; the first that applies to a row counts."""
+"""The rules that find an evaluation sentence, in the order in which they are applied."""
 
 WORDS = 5  # words per n-gram
 SHARE = 0.7  # share of the shorter sentence's n-grams that the longer one must contain
 
-SENTENCES, VECTORS = "sentences.parquet", "vectors.npy"
-"""Files of the stage `exclude`: the sentences in the data sets, and their vectors."""
+SENTENCES, VECTORS = "sentences.parquet", "vectors.npy"  # files of the stage `exclude`
 
-_MOST = 1 << 24  # pairs of text and sentence compared at once
-_UNSPACED = 0xE0  # a lower bound for the first UTF-8 byte of letters in scripts without spaces
+_MOST = 1 << 24  # pairs of a text and a sentence to compare at once
+_UNSPACED = 0xE0  # smallest first UTF-8 byte of letters in scripts without spaces
 
 
 class EvaluationSentences:
-    """An index of m sentences in data sets.
+    """An index of the m sentences of data sets.
 
     Args:
         table: data_set, row (its number in the file) and text of each sentence.
-        similar: a model, its vectors for the sentences (float32 [m, dim], length 1), and a lower
-            bound for the cosine of similar sentences.
+        similar: a model, its vectors of the sentences (float32 [m, dim], length 1), and the cosine
+            above which a text is similar.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class EvaluationSentences:
         self._with = [which.T.tocsr() for which in self._which(normal, rows, grams)]
 
     def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
-        """For each rule, mark the sentences in n texts (`normal`: normalised): nonzero [n, m]."""
+        """For each rule, mark the sentences in n texts, with `normalised` texts: nonzero [n, m]."""
         from scipy.sparse import vstack
 
         step = max(1, _MOST // len(self.table))
@@ -90,7 +89,7 @@ class EvaluationSentences:
         return found
 
     def _which(self, normal: pa.Array, rows: np.ndarray, grams: np.ndarray) -> list[csr_array]:
-        """Find the known texts, and the known n-grams, in each text: 1 in [n, known]."""
+        """Mark the known texts, and the known n-grams, that each text contains: 1 in [n, known]."""
         from scipy.sparse import csr_array
 
         found = []
@@ -104,8 +103,7 @@ class EvaluationSentences:
 
 
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
-    """Yield each rule with the rows that it finds first among the rules, and the first sentence in
-    each row; `sides` has the results of `find` for each column."""
+    """Yield each rule, the rows that no earlier rule finds, and the first sentence in each row."""
     from scipy.sparse import csr_array
 
     seen = np.zeros(1, bool)
@@ -118,9 +116,9 @@ def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.
 
 
 def ngrams(normal: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Row of each n-gram in `normalised` texts, int64 [k], and its hash, uint64 [k], once per row.
+    """Return rows, int64 [k], and hashes, uint64 [k], of the distinct n-grams of each text.
 
-    In scripts without spaces, a letter is a word.
+    In scripts without spaces, each letter counts as a word.
     """
     data = np.frombuffer(normal.buffers()[2] or b"", np.uint8)
     if len(data) and data.max() >= _UNSPACED:
@@ -141,7 +139,7 @@ def ngrams(normal: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def embed(model: SentenceTransformer, texts: pa.Array) -> np.ndarray:
-    """Vectors with length 1, computed once for equal texts: float32 [n, dim]."""
+    """Return vectors of length 1, computed once for equal texts: float32 [n, dim]."""
     coded = texts.dictionary_encode()
     vectors = encode(model, coded.dictionary.to_pylist())
     return np.asarray(vectors[coded.indices.to_numpy()])
@@ -149,16 +147,15 @@ def embed(model: SentenceTransformer, texts: pa.Array) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
-    """Keeps evaluation sentences out of a corpus; workers open it once per process."""
+    """Finds evaluation sentences in a corpus. Workers open the sentences once per process."""
 
-    folder: str  # folder made by the stage `exclude`
-    digest: str  # its digest
+    folder: str  # folder of the stage `exclude`
+    digest: str  # digest of the folder
     similarity: float | None = None  # reject pairs with a higher cosine; None: ignore cosines
     model: str | None = None  # sentence-transformers model for the cosines
 
     def reasons(self, texts: Sequence[pa.Array], normal: Sequence[pa.Array]) -> np.ndarray:
-        """Reasons for rejection: object [n], "" for other rows. Both arguments have one column per
-        side."""
+        """Return reasons for rejection, object [n], "" for other rows, from a column per side."""
         sentences = _opened(self)
         sides = [sentences.find(*side) for side in zip(texts, normal, strict=True)]
         reasons = np.full(len(normal[0]), "", object)
@@ -171,7 +168,7 @@ class Exclusion:
 
 
 def excluded(data_set: str, rule: str) -> str:
-    """Make the reason, as it is counted: without the sentence's row number."""
+    """Return the reason without the sentence's row number."""
     return f"in {data_set} ({rule})"
 
 

@@ -1,4 +1,4 @@
-"""Merging all workers' values into one, with little memory."""
+"""Merging of all workers' values into one value, in little memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import apache_beam as beam
 
-_GROUPS = 64  # most values that the last worker gets, since Flink sends them in one message
+_GROUPS = 64  # most values that the last worker receives, because Flink sends them in one message
 
 
 def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -27,11 +27,11 @@ def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 class Merge(beam.CombineFn):
-    """Merges values as soon as pending ones have at least as many rows as the merged value.
+    """Merges values when the pending values have at least as many rows as the merged value.
 
-    Memory grows with the merged value, not with the number of values, and every row is copied only
-    a few times. (From a plain function Beam makes a combiner that gets all workers' values at
-    once.) `merge` merges any number of values, in any order; `rows` counts a value's rows.
+    Memory grows with the merged value, not with the number of values. (From a plain function, Beam
+    makes a combiner that receives all values at once.) `merge` merges values in any order, and
+    `rows` counts the rows of a value.
     """
 
     def __init__(self, merge: Callable[[Iterable[Any]], Any], rows: Callable[[Any], int]):
@@ -39,30 +39,30 @@ class Merge(beam.CombineFn):
         self.merge, self.rows = merge, rows
 
     def create_accumulator(self) -> list[Any]:
-        """Make an empty accumulator."""
+        """Return an empty accumulator."""
         return []
 
     def add_input(self, values: list[Any], value: Any) -> list[Any]:
-        """Add a value; the first value in the accumulator is the merged value."""
+        """Add a value. The first value in the accumulator is the merged value."""
         values = [*values, value]
         merged, *pending = map(self.rows, values)
         return [self.merge(values)] if sum(pending) >= merged else values
 
     def merge_accumulators(self, many: Iterable[list[Any]]) -> list[Any]:
-        """Merge several workers' values while they are read."""
+        """Merge the accumulators of several workers."""
         return reduce(self.add_input, chain.from_iterable(many), [])
 
     def compact(self, values: list[Any]) -> list[Any]:
-        """Merge before the accumulator is sent to another worker."""
+        """Merge all values before the accumulator is sent to another worker."""
         return [self.merge(values)]
 
     def extract_output(self, values: list[Any]) -> Any:
-        """The merged value."""
+        """Return the merged value."""
         return self.merge(values)
 
 
 class MergeGlobally(beam.PTransform):
-    """Merges values into one; many workers merge before the last one does.
+    """Merges values into one. Many workers merge before the last worker does.
 
     `CombineGlobally.with_fanout` does the same, but the local runner stalls if its output is a side
     input ("watermark-pending bundles did not execute").
@@ -73,7 +73,7 @@ class MergeGlobally(beam.PTransform):
         self.combiner = combiner
 
     def expand(self, values: beam.PCollection) -> beam.PCollection:
-        """Merge in groups, then merge the groups."""
+        """Merge in groups, and then merge the groups."""
         return (
             values
             | "Group" >> beam.ParDo(_Group()).with_output_types(tuple[int, Any])
@@ -84,7 +84,7 @@ class MergeGlobally(beam.PTransform):
 
 
 class _Group(beam.DoFn):
-    """Gives all values in a bundle the same group, so that they are merged before they are sent."""
+    """Puts all values of a bundle into one group, so that they are merged before they are sent."""
 
     def start_bundle(self) -> None:
         self.group = random.randrange(_GROUPS)

@@ -1,14 +1,13 @@
 """Exact quantiles of a distributed column in two scans.
 
-Rows are ordered by (score, hash of id). The first scan sketches the keys of all rows: the sketch is
-deterministic, merges in any order, and knows the error of its ranks (Manku, Rajagopalan & Lindsay
-1998; Agarwal et al., "Mergeable summaries", 2012). It bounds the key at every rank. The second scan
-counts the rows below these bounds and collects the few within them, among which the exact key is
-found. The sketch depends on the order of merging, the result does not.
+Rows are ordered by (score, hash of id). The first scan makes a sketch of the rows' keys, which
+bounds the key at every rank. A sketch is deterministic, can be merged in any order, and has a known
+error (Manku, Rajagopalan & Lindsay 1998; Agarwal et al., "Mergeable summaries", 2012). The second
+scan counts the rows below the bounds and collects the rows within them, which contain the exact
+key. The result does not depend on the order of merging.
 
-For n rows, a sketch holds about 32,768 × log2(n / 32,768) keys of 8 bytes. The second scan collects
-at most n / 32,768 × log2(n / 32,768) rows for each rank: 1 in 3,000 rows if n is 50 million. With
-two scans, some part must grow with n (Munro & Paterson 1980).
+A sketch of n rows has about 32,768 × log2(n / 32,768) keys of 8 bytes. The second scan collects at
+most n / 32,768 × log2(n / 32,768) rows for each rank.
 """
 
 from __future__ import annotations
@@ -24,28 +23,28 @@ import pyarrow as pa
 from paraloom.beam_jobs.transforms.merging import Merge, MergeGlobally, by_key
 from paraloom.models.hashing import text_hashes
 
-CAPACITY = 1 << 15  # keys per weight in a sketch
+CAPACITY = 1 << 15  # largest number of keys per level of a sketch
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One score of a shard as sortable keys: `score` uint32 [n], and the rows' `ids`."""
+    """One score of a shard as sortable keys, uint32 [n], and the ids of its rows."""
 
     score: np.ndarray
     ids: pa.Array
 
 
-Columns = dict[str, Column]  # scores of a shard by name; several may share `ids`
+Columns = dict[str, Column]  # scores of a shard by name; several scores may share `ids`
 
 Targets = dict[str, list[tuple[int, int]]]  # (score, hash) of the rows at the ranks, by score name
 
 ReadColumns = Callable[[Any], Columns]
 Ranks = Callable[[dict[str, int]], dict[str, list[int]]]
-"""Maps the number of rows of each score to the ranks to find for it (0 is the lowest row)."""
+"""Returns the ranks to find in each score, from its number of rows. The lowest row has rank 0."""
 
 
 def sortable(score: np.ndarray) -> np.ndarray:
-    """Map float32 [n] to uint32 [n] in the same order; −0 and 0 are equal.
+    """Map float32 [n] to uint32 [n] in the same order. −0 and 0 are equal.
 
     >>> list(np.argsort(sortable(np.array([0.5, -2.0, 0.0], np.float32))))
     [np.int64(1), np.int64(2), np.int64(0)]
@@ -57,11 +56,11 @@ def sortable(score: np.ndarray) -> np.ndarray:
 
 @dataclass(slots=True)
 class Sketch:
-    """A sample of keys: each key in `levels[l]` (uint64) stands for 2^l rows."""
+    """A sample of keys. Each key in `levels[l]` (uint64) represents 2^l rows."""
 
     levels: list[np.ndarray] = field(default_factory=list)
-    over: int = 0  # largest error upwards when the sketch counts the rows up to a key
-    under: int = 0  # largest error downwards
+    over: int = 0  # by how many rows at most the number of rows up to a key is too large
+    under: int = 0  # by how many rows at most it is too small
 
     @property
     def rows(self) -> int:
@@ -69,14 +68,14 @@ class Sketch:
         return sum(len(keys) << level for level, keys in enumerate(self.levels))
 
     def compress(self) -> None:
-        """Replace pairs of neighbouring keys by one of them, in levels with too many keys."""
+        """In levels with too many keys, move one key of each two neighbours to the next level."""
         for level, keys in enumerate(self.levels):
             if len(keys) <= CAPACITY:
                 continue
             keys = np.sort(keys)
             odd = len(keys) % 2
             self.levels[level], pairs = keys[:odd], keys[odd:]
-            lower = self.over <= self.under  # the lower key counts its pair too early
+            lower = self.over <= self.under  # keeping the lower key counts its pair too early
             self.over += lower << level
             self.under += (not lower) << level
             if level + 1 == len(self.levels):
@@ -85,7 +84,7 @@ class Sketch:
             self.levels[level + 1] = np.concatenate([self.levels[level + 1], kept])
 
     def windows(self, ranks: Iterable[int]) -> Windows:
-        """Bound the keys at `ranks` among the rows."""
+        """Bound the keys at `ranks`."""
         wanted = np.array([rank for rank in ranks if 0 <= rank < self.rows], np.int64)
         if not len(wanted):
             return Windows(wanted, np.empty(0, np.uint64), np.empty(0, np.uint64))
@@ -95,10 +94,10 @@ class Sketch:
         keys, up_to = keys[order], np.cumsum(weights[order])
         last = np.append(keys[1:] != keys[:-1], True)
         keys, up_to = keys[last], up_to[last]
-        # The key at a rank is above every key with at most `rank` rows up to it.
+        # The key at a rank is larger than every key with at most `rank` rows up to it.
         below = np.searchsorted(up_to + self.under, wanted, side="right")
         first = np.where(below > 0, keys[below - 1] + np.uint64(1), np.uint64(0))
-        # The key is not above a key with at least `rank` + 1 rows up to it.
+        # It is at most as large as a key with at least `rank` + 1 rows up to it.
         above = np.searchsorted(up_to - self.over, wanted, side="right")
         largest = np.append(keys, np.uint64(2**64 - 1))
         return Windows(wanted, first, largest[above])
@@ -106,7 +105,7 @@ class Sketch:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Ranks, and the first and last possible key of each rank: int64, uint64, uint64 [n]."""
+    """Ranks, and the smallest and largest possible key at each rank: int64, uint64, uint64 [n]."""
 
     ranks: np.ndarray
     first: np.ndarray
@@ -115,20 +114,20 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Windowed:
-    """Rows `below` each window, int64 [n]; keys and full hashes of the rows within it."""
+    """Number of rows below each window, int64 [n], and keys and hashes of the rows within it."""
 
     below: np.ndarray
-    within: list[tuple[np.ndarray, np.ndarray]]  # uint64 [m], uint64 [m]
+    within: list[tuple[np.ndarray, np.ndarray]]  # keys and whole hashes, uint64 [m]
 
     def target(self, rank: int, window: int) -> tuple[int, int]:
-        """(score, hash) of the row at a rank."""
+        """Return (score, hash) of the row at a rank."""
         keys, hashes = self.within[window]
         row = np.lexsort((hashes, keys))[rank - self.below[window]]
         return int(keys[row]) >> 32, int(hashes[row])
 
 
 def sample(columns: Columns, seed: int = 0) -> dict[str, Sketch]:
-    """Sketch one shard's scores; the sketches contain all keys."""
+    """Sketch the scores of one shard; the sketches contain all keys."""
     return {name: Sketch([keys]) for name, keys, _ in _keys(columns, seed)}
 
 
@@ -149,7 +148,7 @@ def _merged(sketches: Sequence[Sketch]) -> Sketch:
 
 
 def collect(columns: Columns, windows: dict[str, Windows], seed: int = 0) -> dict[str, Windowed]:
-    """Collect the rows of one shard below and within the windows."""
+    """Count the rows of one shard below the windows, and collect the rows within them."""
     found = {}
     for name, keys, hashes in _keys(columns, seed):
         order = np.argsort(keys)
@@ -163,7 +162,7 @@ def collect(columns: Columns, windows: dict[str, Windows], seed: int = 0) -> dic
 
 
 def merge_windowed(many: Iterable[dict[str, Windowed]]) -> dict[str, Windowed]:
-    """Merge the windows of all shards."""
+    """Merge the windows of several shards."""
     merged = {}
     for name, group in by_key(many).items():
         windows = zip(*(found.within for found in group), strict=True)
@@ -174,7 +173,7 @@ def merge_windowed(many: Iterable[dict[str, Windowed]]) -> dict[str, Windowed]:
 
 
 def choose(windowed: dict[str, Windowed], windows: dict[str, Windows]) -> Targets:
-    """Choose the keys at the ranks, from the windows of all shards."""
+    """Choose the keys at the ranks from the windows of all shards."""
     return {
         name: [found.target(rank, i) for i, rank in enumerate(windows[name].ranks.tolist())]
         for name, found in windowed.items()
@@ -182,7 +181,7 @@ def choose(windowed: dict[str, Windowed], windows: dict[str, Windows]) -> Target
 
 
 def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> np.ndarray:
-    """Count the targets at or below each row's key, int8 [n]."""
+    """Count the targets that are at most as large as the key of each row, int8 [n]."""
     result = np.zeros(len(column.score), np.int8)
     for score, hashed in targets:
         result += column.score > score
@@ -193,15 +192,14 @@ def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> n
 
 
 class OrderStatistics(beam.PTransform):
-    """Finds exact order statistics: units in; one element out, the `Targets` at every score's
-    `ranks`."""
+    """Finds exact order statistics: units in; the `Targets` at the ranks of all scores out."""
 
     def __init__(self, read: ReadColumns, ranks: Ranks, *, seed: int = 0):
         super().__init__()
         self.read, self.ranks, self.seed = read, ranks, seed
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Scan twice; the second scan has the windows as a side input."""
+        """Scan twice. The second scan has the windows as a side input."""
         read, ranks, seed = self.read, self.ranks, self.seed
 
         def bound(sketches: dict[str, Sketch]) -> dict[str, Windows]:
@@ -231,8 +229,8 @@ def _rows_held(windowed: dict[str, Windowed]) -> int:
 
 
 def _keys(columns: Columns, seed: int) -> Iterable[tuple[str, np.ndarray, np.ndarray]]:
-    """Yield each score's name, keys (uint64 [n]: score and half of the hash), and hashes."""
-    found: dict[int, np.ndarray] = {}  # columns share ids
+    """Yield each score's name, keys (score and half of the hash) and hashes: uint64 [n]."""
+    found: dict[int, np.ndarray] = {}  # hashes of ids that several columns share
     for name, column in columns.items():
         hashes = found.get(id(column.ids))
         if hashes is None:

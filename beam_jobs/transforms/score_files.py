@@ -1,4 +1,4 @@
-"""Files of externally computed scores: Parquet, or tab-separated text, plain or gzip."""
+"""Files of externally computed scores: Parquet or tab-separated text, which may be compressed."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -9,14 +9,13 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from paraloom.beam_jobs.bitext.files import expand
-from paraloom.beam_jobs.bitext.lines import file_errors, open_text
+from paraloom.beam_jobs.bitext.lines import expand, file_errors, open_text
 from paraloom.beam_jobs.engine.schema import CANDIDATE
 from paraloom.beam_jobs.storage import open_file
 from paraloom.models.errors import UserError
 from paraloom.models.text.files import PARQUET
 
-_BLOCK = 1 << 20  # bytes of text per block, and at most per line
+_BLOCK = 1 << 20  # bytes of text per block, and the longest line
 _ROWS = 1 << 16  # rows of Parquet per batch
 _NO_NUMBERS = ["", "nan", "NaN", "-nan", "none", "None", "null", "NULL", "NA", "N/A", "n/a"]
 
@@ -26,20 +25,18 @@ class ScoreFile(NamedTuple):
 
     path: str
     is_parquet: bool
-    names: list[str] | None  # all columns, if a text file has no header
-    columns: list[str]
-    """Names of the id, the candidate number (if the run has candidates) and the value."""
+    names: list[str] | None  # names of all columns, if a text file has no header
+    columns: list[str]  # names of id, candidate number (if the run has candidates) and value
 
 
 def find_score_files(name: str, paths: str | list[str], *, candidates: bool) -> list[ScoreFile]:
-    """Find the files of the score `name` in `score.columns` by paths and globs."""
+    """Find the files of a score in `score.columns` by paths and globs."""
     found = dict.fromkeys(expand(paths, f"score.columns.{name}"))
     return [_inspect(path, name, candidates) for path in found]
 
 
 def read_scores(file: ScoreFile) -> Iterator[tuple[pa.Array, np.ndarray]]:
-    """Yield blocks of row identifiers as in `schema.row_ids` (text [n]), and values (float32 [n],
-    NaN if missing)."""
+    """Yield blocks of row identifiers (`schema.row_ids`) and values (float32, NaN if missing)."""
     with file_errors(file.path):
         for batch in _batches(file):
             *ids, values = (batch[name] for name in file.columns)
@@ -77,7 +74,7 @@ def _inspect(path: str, name: str, candidates: bool) -> ScoreFile:
 
 
 def _batches(file: ScoreFile) -> Iterator[pa.RecordBatch]:
-    """Read a file's columns in blocks; columns of text files are strings, except the value."""
+    """Yield blocks of a file's columns; text files have strings, except in the value's column."""
     if file.is_parquet:
         with open_file(file.path) as stream:
             parquet = pq.ParquetFile(stream, pre_buffer=False)

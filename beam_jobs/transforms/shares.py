@@ -1,4 +1,4 @@
-"""Shares of a corpus: its tenths, and rows per generator such that none exceeds its share."""
+"""Shares of a corpus: deciles, and numbers of rows per generator within a largest share."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 
 class Deciles(BaseModel):
-    """Rows, lowest and highest value in each decile of a score, 0 to 9; None if empty."""
+    """Number of rows, lowest and highest value of each decile of a score, 0 to 9; None if empty."""
 
     rows: list[int]
     lowest: list[float | None]
@@ -15,7 +15,7 @@ class Deciles(BaseModel):
 
 
 def decile_ranks(rows: int) -> list[int]:
-    """Ranks at which deciles 1 to 9 begin: ⌊k·n/10⌋.
+    """Return the ranks at which deciles 1 to 9 begin: ⌊k·n/10⌋.
 
     >>> decile_ranks(25)
     [2, 5, 7, 10, 12, 15, 17, 20, 22]
@@ -24,8 +24,10 @@ def decile_ranks(rows: int) -> list[int]:
 
 
 def quotas(rows: Mapping[str, int], share: float | None, size: int | None) -> dict[str, int]:
-    """Number of rows to take of each kind. The total is as large as possible, up to `size`, while
-    no kind exceeds the `share` of the total; kinds below this cap keep their proportions.
+    """Return the number of rows to select of each kind.
+
+    The total is the largest number up to `size` with which no kind exceeds its `share` of the
+    total. Kinds below this limit keep their proportions.
 
     >>> quotas({"nmt": 100, "chat": 10}, 0.5, None), quotas({"nmt": 100, "chat": 10}, 0.6, 10)
     ({'nmt': 10, 'chat': 10}, {'nmt': 6, 'chat': 4})

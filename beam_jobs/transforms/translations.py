@@ -1,4 +1,4 @@
-"""Joining translations to their rows, in either direction."""
+"""Translation of one side of the rows, and the division into translated and rejected rows."""
 
 from __future__ import annotations
 
@@ -25,43 +25,37 @@ if TYPE_CHECKING:
 
 
 class Direction(NamedTuple):
-    """A direction of translation, and its columns."""
+    """The side of the rows to translate, and the columns of the result."""
 
     job: str
     text: str  # column to translate
     output: pa.Schema  # without `schema.CANDIDATE`
-    added: dict[str, str]  # new columns, and their names in `Translator.translate`
+    added: dict[str, str]  # new columns, and their names in the output of `Translator.translate`
 
 
-BACK = Direction(
-    job="back_translate",
-    text="source",
-    output=schema.BACK_TRANSLATE,
-    added={name: name for name in schema.BACK_TRANSLATE.names[len(schema.INGEST) :]},
-)
+_ADDED = schema.BACK_TRANSLATE.names[len(schema.INGEST) :]
+BACK = Direction("back_translate", "source", schema.BACK_TRANSLATE, {n: n for n in _ADDED})
 """Translates the source of every pair."""
 
-PIVOT = Direction(
-    job="pivot", text="reference", output=schema.INGEST, added={"source": "translation"}
-)
+PIVOT = Direction("pivot", "reference", schema.INGEST, {"source": "translation"})
 """Translates plain text into the language of the sources."""
 
 COUNTERS = ("sentences", "tokens", "batches", "milliseconds", "rejects", "retries")
 
 
 class TranslatorFactory(NamedTuple):
-    """A translation model, and its settings for computing."""
+    """A translation model and its options."""
 
     model: str
     options: NmtOptions
     languages: Languages | None = None
-    conversion: tuple[str, str] | None = None  # folder in a store, and its digest
+    conversion: tuple[str, str] | None = None  # folder of a converted model, and its digest
 
     def open(
         self, threads: int | None, accelerator: str | None = None, only: int | None = None
     ) -> Any:
-        """Load the model as a `Translator`, on GPUs if `accelerator` asks for them; with `only`, on
-        the GPU with this number. If `threads` is None, the translator uses all cores."""
+        """Load the model as a `Translator`, on the GPUs that `accelerator` asks for, or on
+        `only`."""
         from paraloom.models.nmt.translate import Translator
 
         options, model = self._options(accelerator), self._fetch()
@@ -72,12 +66,11 @@ class TranslatorFactory(NamedTuple):
         gpus = gpu.chosen(self._options(accelerator))
         if len(gpus) < 2:
             return self.open(threads, accelerator)
-        # Other processes lack stores' options.
+        # The processes have no options of object stores.
         here = self._replace(model=self._fetch(), conversion=None)
         return GpuProcesses(partial(here.open, threads, accelerator), gpus)
 
     def _fetch(self) -> str:
-        """Copy the model, and its conversion if there is one, from a store to this machine."""
         if self.conversion:
             adopt(Path(localise(self.conversion[0])), self.conversion[1])
         return localise(self.model)
@@ -89,12 +82,12 @@ class TranslatorFactory(NamedTuple):
 
 
 def drawing_seed(seed: int, content: object) -> int:
-    """Seed for random translations of `content`."""
+    """Return the seed for random translations of `content`."""
     return int.from_bytes(hashlib.sha256(f"{seed} {content}".encode()).digest()[:4], "little")
 
 
 def count(counts: Counters) -> None:
-    """Add the counts from `Translator.translate` to Beam's counters."""
+    """Add the counts of `Translator.translate` to Beam's counters."""
     from apache_beam.metrics import Metrics
 
     from paraloom.beam_jobs.engine.launch import NAMESPACE
@@ -107,10 +100,7 @@ def count(counts: Counters) -> None:
 def with_translations(
     table: pa.Table, translations: pa.RecordBatch | pa.Table, candidates: int, direction: Direction
 ) -> tuple[pa.Table, pa.Table]:
-    """Divide rows into translated ones and, with a reason, untranslated ones.
-
-    `translations`, from `Translator.translate`, has `candidates` rows for each row of the table.
-    """
+    """Return the translated rows, and the rejected rows with a reason."""
     if candidates > 1:
         number = np.tile(np.arange(candidates, dtype=np.int8), len(table))
         rows = np.repeat(np.arange(len(table)), candidates)
@@ -118,7 +108,7 @@ def with_translations(
     given = table.schema
     for name, of in direction.added.items():
         table = table.append_column(name, translations[of])
-    # In plain-text runs the translator's source is the reference.
+    # In runs of plain text, the translator's source is the reference.
     reason = pc.replace_substring_regex(
         translations["reason"], r"^(empty )?source\b", rf"\1{direction.text}"
     )

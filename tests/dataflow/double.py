@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from paraloom.beam_jobs.runners.dataflow import jobs
+from paraloom.beam_jobs.runners import dataflow as runner
 
 ACTIVE = ("PENDING", "RUNNING", "CANCELLING")
 PROJECT, REGION = "tests", "europe-west4"
@@ -240,7 +240,7 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
 
     fast = SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(seconds / 250))
     patch.setattr(dataflow_runner, "time", fast)
-    patch.setattr(jobs, "_POLL", 0.05)
+    patch.setattr(runner, "_POLL", 0.05)
 
 
 def _error(status: int, message: str) -> dict[str, Any]:

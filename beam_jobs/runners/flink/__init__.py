@@ -1,1 +1,1 @@
-"""Jobs on a Flink cluster: checks (`submit`), and the workers' programs."""
+"""Jobs on a Flink cluster: checks before a job, and the programs that run workers."""

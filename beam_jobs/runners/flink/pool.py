@@ -1,10 +1,9 @@
-"""A pool of Python workers that the TaskManagers of one machine share.
+"""A pool of Python workers for all TaskManagers of one machine.
 
-Each TaskManager numbers its own workers. Beam's own pool stops workers by number, so one
-TaskManager could stop another's worker. Here a worker ends when its TaskManager disconnects or
-dies.
+Every TaskManager numbers its workers separately. Beam's worker pool stops workers by number, so one
+TaskManager could stop the worker of another. Here a worker ends when its TaskManager disconnects.
 
-The pool runs whatever it receives, so it listens on loopback only, where TaskManagers look for it.
+The pool runs any code that it receives. It therefore listens on loopback only.
 """
 
 import argparse
@@ -32,13 +31,13 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         arguments = [request.worker_id, *(end.url for end in ends)]
         try:
             started = fork_server.start(worker.__name__, arguments)
-            threading.Thread(target=started.wait, daemon=True).start()  # collects its exit code
+            threading.Thread(target=started.wait, daemon=True).start()  # reads its exit code
         except OSError as error:
             return beam_fn_api_pb2.StartWorkerResponse(error=str(error))
         return beam_fn_api_pb2.StartWorkerResponse()
 
     def StopWorker(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Do nothing: the worker ends by itself."""
+        """Do nothing: the worker ends when its TaskManager disconnects."""
         return beam_fn_api_pb2.StopWorkerResponse()
 
 
@@ -52,7 +51,7 @@ def listen(port: int) -> tuple[grpc.Server, str]:
 
 
 def main() -> int:
-    """Serve until SIGINT or SIGTERM; return 0, or 2 after a one-line error."""
+    """Serve until SIGINT or SIGTERM; return 0, or 2 if the port cannot be used."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--service_port", type=int, required=True)
     given = parser.parse_args()

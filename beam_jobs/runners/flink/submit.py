@@ -1,7 +1,6 @@
-"""One-line errors for faults in the Flink cluster, before and while a job runs.
+"""One-line errors for faults of the Flink cluster, before and while a job runs.
 
-Without these checks, a wrong address or a missing TaskManager is reported as a Java traceback,
-after minutes.
+Without these checks, Flink reports a wrong address after minutes, as a Java traceback.
 """
 
 import json
@@ -25,7 +24,7 @@ from apache_beam.options.pipeline_options import (
 from paraloom.beam_jobs.runners.flink.worker import FolderOptions
 from paraloom.models.errors import UserError
 
-PATIENCE = 30.0  # seconds to wait for the end of a job
+PATIENCE = 30.0  # seconds to wait until a cancelled job ends
 
 _HINT = "docs/clusters.md has the options for a cluster"
 _OVER = ("FINISHED", "FAILED", "CANCELED")
@@ -34,10 +33,10 @@ _LOST = re.compile(r"NoResourceAvailable|no longer reachable|TaskManager .* lost
 
 @contextmanager
 def ready(options: PipelineOptions) -> Iterator[None]:
-    """Check that cluster and job server are available for the job in the block.
+    """Check that the cluster and the job server are available for the job in the block.
 
-    A running job with that job's name was left by a killed run, and is cancelled. Losing the job
-    server or the TaskManagers during the job also raises a one-line error.
+    A running job with the same name belongs to a killed run and is cancelled. If the job server or
+    the TaskManagers are lost during the job, the error has one line, too.
     """
     flink = options.view_as(FlinkRunnerOptions)
     master, endpoint = flink.flink_master, options.view_as(PortableOptions).job_endpoint
@@ -91,7 +90,7 @@ def cancel(master: str, name: str | None) -> None:
 
 
 def get(master: str, path: str) -> Any:
-    """Request JSON from Flink's REST interface; raises OSError or ValueError."""
+    """Request JSON from Flink's REST interface; raise OSError or ValueError on failure."""
     return json.loads(_request(master, path))
 
 
@@ -104,7 +103,7 @@ def _request(master: str, path: str, method: str = "GET") -> bytes:
 
 
 def reachable(address: str, *, timeout: float = 2.0) -> bool:
-    """Whether something listens at `host:port`."""
+    """Whether a server listens at `host:port`."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout):

@@ -1,8 +1,4 @@
-"""A Python worker in the pool; it runs in the job's working directory.
-
-The pool starts a worker for each request of a TaskManager. The worker uses the packages installed
-on this machine.
-"""
+"""A Python worker of the pool, which uses the packages installed on this machine."""
 
 import json
 import os
@@ -19,16 +15,18 @@ from paraloom.beam_jobs.runners.local.worker import environment, hide_options
 
 
 class FolderOptions(PipelineOptions):
-    """The folder to which a job's relative paths refer."""
+    """Beam's option for the folder of a job's relative paths."""
 
     @classmethod
     def _add_argparse_args(cls, parser: Any) -> None:
-        parser.add_argument("--working_directory", help="for workers that see the same disk")
+        parser.add_argument("--working_directory", help="for workers with the same file system")
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Request the job's options, then run Beam's worker. `arguments` are its id, and the addresses
-    of the services for provision, control and logging."""
+    """Request the job's options, enter its folder, and run Beam's worker.
+
+    `arguments`: the worker's id, and addresses of Beam's provision, control and logging services.
+    """
     worker, provision, control, logging = arguments
     with grpc.insecure_channel(provision) as channel:
         service = beam_provision_api_pb2_grpc.ProvisionServiceStub(channel)

@@ -1,13 +1,14 @@
 """A fork server: workers are forked from a process that has already imported their modules.
 
-Every job starts new workers. Importing Beam and Arrow takes two core seconds, a fork milliseconds.
-The server starts no threads, so no lock is held when it forks.
+Every job starts new workers. To import Beam and Arrow takes two seconds of a core, and a fork takes
+milliseconds. The server starts no threads, so no lock is held when it forks.
+
     launcher  --(module, arguments, environment; stderr, a pipe)-->  fork server
     fork server  --fork-->  worker
     launcher  <--(exit code)--  the pipe, from the fork server
 
-The standard library's fork server does not replace this one: its workers run the launcher's main
-module again, and a killed launcher leaves a temporary folder behind.
+The fork server of the standard library does not replace this server. Its workers run the launcher's
+main module again, and a killed launcher leaves a temporary folder.
 """
 
 import gc
@@ -48,7 +49,7 @@ class Worker:
         self._pipe = pipe
 
     def wait(self) -> int:
-        """Wait for the process to end; return its exit code, or minus the signal that killed it."""
+        """Wait until the process ends; return its exit code, or minus the signal that killed it."""
         try:
             said = os.read(self._pipe, _CODE.size)
         finally:
@@ -57,7 +58,8 @@ class Worker:
 
 
 class ForkServer:
-    """The launcher's side; the server starts with the first worker, or with `prepare`."""
+    """The launcher's side of the fork server, which starts with the first worker or with
+    `prepare`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,7 +76,7 @@ class ForkServer:
         """Start a worker, which calls `main(arguments)` of `module`.
 
         The worker has this process's working directory, `sys.path`, stderr (also as stdout) and
-        environment, and the variables `added`.
+        environment, and also the variables in `added`.
         """
         request = {
             "module": module,

@@ -1,7 +1,7 @@
 """Beam's local runner, with worker processes that may die.
 
-Beam's own runner waits forever for a worker that was killed, for instance by the kernel when memory
-runs out. This runner fails the pipeline, which is then run again.
+Beam's own runner waits forever for a killed worker, for instance when memory runs out. This runner
+fails the pipeline, which is then run again.
 """
 
 import logging
@@ -35,8 +35,8 @@ from paraloom.models.errors import UserError
 from paraloom.models.printing import INTERRUPTED, say
 from paraloom.models.progress import SHOW_CURSOR
 
-_TRIES = 6  # enough to reach batches with one sentence, see `crash_recovery`
-_PATIENCE = 10.0  # seconds
+_TRIES = 6  # enough to reach batches of one sentence, see `crash_recovery`
+_PATIENCE = 10.0  # seconds to wait after Ctrl-C
 _LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -44,8 +44,8 @@ _deaths: list[str] = []  # how workers died since `retry_on_worker_death` last s
 
 
 def local_runner(options: PipelineOptions) -> FnApiRunner:
-    """Make a runner with worker processes, which get the options of object stores; a pipeline fails
-    if a worker dies."""
+    """Make a runner whose workers have the options of object stores; a worker's death is an
+    error."""
     passed = {
         f"beam:option:{name}:v1": str(value) if type(value) is int else value
         for name, value in options.get_all_options(drop_default=True).items()
@@ -63,15 +63,15 @@ def local_runner(options: PipelineOptions) -> FnApiRunner:
 def retry_on_worker_death(
     work: Callable[[], _T], log: Path, done: Callable[[], int], died: Callable[[], str] = lambda: ""
 ) -> _T:
-    """Run a pipeline, and run it again if a worker died; finished units are not repeated.
+    """Run a pipeline, and run it again if a worker died. Finished units are not repeated.
 
     Args:
-        log: file with the workers' output.
-        done: counts rows that need not be repeated.
-        died: called after a death; returns what the worker was working on.
+        log: file with the output of the workers.
+        done: returns the number of rows that need not be repeated.
+        died: called after a death; returns what the worker was processing.
 
     Raises:
-        UserError: workers died six times in a row without finishing anything.
+        UserError: workers died six times in a row before another unit was finished.
     """
     before, tries = done(), 0
     while True:
@@ -97,11 +97,10 @@ def retry_on_worker_death(
 
 @contextmanager
 def ends_when_interrupted(terminal: IO[str]) -> Iterator[None]:
-    """End this process with exit code 130 if the block still runs 10 s after Ctrl-C.
+    """End this process with exit code 130 if the block still runs 10 seconds after Ctrl-C.
 
-    Beam may wait for its workers and threads forever. Workers end with this process, and the same
-    command resumes their unfinished work. A process that ignores Ctrl-C, such as a shell's
-    background job, still ignores it.
+    Beam may wait forever for its workers and threads. Workers end with this process, and the same
+    command resumes their unfinished work. A process that ignores Ctrl-C continues to ignore it.
     """
     main = threading.current_thread() is threading.main_thread()  # the main thread receives signals
     if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -111,7 +110,7 @@ def ends_when_interrupted(terminal: IO[str]) -> Iterator[None]:
     timer.daemon = True
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if not timer.ident:  # else this is a second Ctrl-C
+        if not timer.ident:  # the first Ctrl-C
             timer.start()
             threading.excepthook = _without_lost_workers
         signal.default_int_handler(number, frame)
@@ -125,7 +124,7 @@ def ends_when_interrupted(terminal: IO[str]) -> Iterator[None]:
 
 
 def _without_lost_workers(error: threading.ExceptHookArgs) -> None:
-    """Suppress gRPC tracebacks from threads that still listen to workers ended by Ctrl-C."""
+    """Suppress gRPC tracebacks of threads that wait for workers that Ctrl-C ended."""
     if not isinstance(error.exc_value, grpc.RpcError):
         threading.__excepthook__(error)
 
@@ -140,7 +139,7 @@ def _end(terminal: IO[str]) -> None:
 
 @WorkerHandler.register_environment(python_urns.SUBPROCESS_SDK, bytes)
 class _WorkerHandler(SubprocessSdkWorkerHandler):
-    """Starts workers with the fork server; fails requests to a dead worker."""
+    """Starts workers with the fork server, and fails requests to a dead worker."""
 
     _closed = False
 
@@ -159,7 +158,7 @@ class _WorkerHandler(SubprocessSdkWorkerHandler):
         if code := self.worker.wait():
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
             _deaths.append(how)
-            while not self._closed:  # a pipeline may begin to wait only now
+            while not self._closed:  # further requests may follow
                 waiting = self.control_conn._futures_by_id
                 for name in list(waiting):
                     response = beam_fn_api_pb2.InstructionResponse(instruction_id=name, error=how)

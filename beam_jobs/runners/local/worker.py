@@ -1,7 +1,7 @@
-"""A worker process on this machine: Beam's own, but it ends with its launcher.
+"""A worker process on this machine: Beam's worker, which ends with its launcher.
 
-Beam's own worker survives a killed launcher: it finishes its work in a folder to which the next run
-may already be writing, and then waits forever.
+Without this, Beam's worker continues after the launcher was killed. It would write into a folder to
+which the next run may already write, and then wait forever.
 """
 
 import logging
@@ -22,7 +22,8 @@ from paraloom.models.printing import Lossy
 
 
 def environment(worker: str, options: str, control: str, logging: str) -> dict[str, str]:
-    """Variables that Beam's worker reads; `options` are the pipeline's, as JSON."""
+    """Return the variables that Beam's worker reads; `options` are the pipeline's options as
+    JSON."""
 
     def descriptor(url: str) -> str:
         return str(text_format.MessageToString(ApiServiceDescriptor(url=url)))
@@ -36,7 +37,7 @@ def environment(worker: str, options: str, control: str, logging: str) -> dict[s
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run Beam's worker until the launcher (a process id) or the fork server ends."""
+    """Run Beam's worker until the fork server or the launcher (its process id) ends."""
     (launcher,) = arguments
     for process in (int(launcher), os.getppid()):
         threading.Thread(target=_end_with, args=(process,), daemon=True).start()
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def hide_options() -> None:
-    """Keep a job's options out of Beam's logs: they include keys of object stores."""
+    """Keep a job's options out of Beam's logs, because they include keys of object stores."""
     for name in ("worker.sdk_worker_main", "dataflow.internal.apiclient"):
         logger = logging.getLogger(f"apache_beam.runners.{name}")
         logger.addFilter(lambda record: "options" not in str(record.msg))

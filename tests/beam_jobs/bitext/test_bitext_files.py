@@ -68,7 +68,7 @@ def test_moses_pairs_sorted_files_as_many_of_each_side(tmp_path: Path) -> None:
     names = [[Path(path).name for path in bitext.paths] for bitext in found]
     assert names == [["a.cs", "a.en"], ["b.cs", "b.en"]]
     (tmp_path / "b.en").unlink()
-    with pytest.raises(UserError, match=r"\*\.cs gives 2, and .*\*\.en\S* 1"):
+    with pytest.raises(UserError, match=r"\*\.cs matches 2 files, and .*\*\.en\S* matches 1"):
         find_bitext("moses", sides)
     wrong: list[Paths] = [[str(tmp_path / "a.cs")], {"source": "a.cs"}]
     for paths in wrong:

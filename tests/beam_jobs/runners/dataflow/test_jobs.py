@@ -12,7 +12,7 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from paraloom.beam_jobs.engine.launch import Result, launch
-from paraloom.beam_jobs.runners.dataflow import jobs
+from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob, User, listening
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.boundary import in_a_line
@@ -74,7 +74,7 @@ def test_a_launcher_that_dies_and_the_same_command_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt), listening(told.append):
-        patch.setattr(jobs, "wait", interrupt)
+        patch.setattr(dataflow, "wait", interrupt)
         copy()
     (made,) = service.jobs
     page = f"https://console.cloud.google.com/dataflow/jobs/europe-west4/{made.id}?project=tests"
@@ -113,12 +113,12 @@ class Pipeline:
 def options(arguments: list[str]) -> PipelineOptions:
     """The options of a job `x` that does the work `w`."""
     options = PipelineOptions([*arguments, "--job_name=x"])
-    jobs.label(options, "w")
+    dataflow.label(options, "w")
     return options
 
 
 def submit(service: Dataflow, options: PipelineOptions) -> Any:
-    return jobs.submit(Pipeline(service, options), options, User(options))
+    return dataflow.submit(Pipeline(service, options), options, User(options))
 
 
 def begin(service: Dataflow, work: str = "w") -> Job:
@@ -140,8 +140,8 @@ def test_of_two_launchers_at_once_one_submits(
     service: Dataflow, waiting: threading.Event, options: PipelineOptions, monkeypatch: Patch
 ) -> None:
     """The second sees no job, asks for one, and is refused (409): it waits for the first's."""
-    job, find, looks = begin(service), jobs._find, iter([True, False])
-    monkeypatch.setattr(jobs, "_find", lambda *given: None if next(looks) else find(*given))
+    job, find, looks = begin(service), dataflow._find, iter([True, False])
+    monkeypatch.setattr(dataflow, "_find", lambda *given: None if next(looks) else find(*given))
     assert submit(service, options).job_id() == job.id
     assert (created(service), len(service.jobs)) == (1, 1)
 
@@ -201,7 +201,7 @@ def test_a_failure_or_an_error_of_the_users_in_a_worker_is_one_line(
     service.refuse = [cause]
     begin(service)
     with pytest.raises(UserError) as raised:
-        jobs.wait(submit(service, options), options)
+        dataflow.wait(submit(service, options), options)
     assert re.fullmatch(message, str(raised.value))
 
 
@@ -211,4 +211,4 @@ def test_a_cancelled_job_is_one_line(
     job = begin(service)
     later(job.cancelled.set, job.asked_for.is_set)
     with pytest.raises(UserError, match="was cancelled; the same command resumes"):
-        jobs.wait(submit(service, options), options)
+        dataflow.wait(submit(service, options), options)

@@ -1,22 +1,65 @@
-"""Dataflow jobs: submit once, find a running one again from any launcher, wait.
+"""Dataflow: checks, one worker process per machine, and jobs that any launcher finds again.
 
-A job is named after its stage and run folder (`launch`). The service refuses a second active job
-with that name, and a label identifies the job's work.
+A job is named after its stage and its run's folder. The service refuses a second active job with
+the same name. A label identifies the work of the job.
 """
 
+import re
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
+from apache_beam.options.pipeline_options import (
+    GoogleCloudOptions,
+    PipelineOptions,
+    SetupOptions,
+    StandardOptions,
+    WorkerOptions,
+)
 from apache_beam.runners.runner import PipelineResult
 
+from paraloom.beam_jobs.engine.options import DATAFLOW, check_visible, runner_of
+from paraloom.beam_jobs.runners.local.worker import hide_options
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob, User, user_error
 from paraloom.models.errors import UserError, one_line, reading
 
 _LABEL = "paraloom-work"
 _POLL = 5.0  # seconds
 _AT_WORK = ("JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING")
+
+
+def prepare(options: PipelineOptions, output: str) -> None:
+    """Check that a Dataflow job has all that its workers need; do nothing for other runners."""
+    if options.view_as(StandardOptions).runner != DATAFLOW:
+        return
+    import google.cloud.dataflow  # noqa: F401  (if it fails, the command names the extra)
+
+    cloud = options.view_as(GoogleCloudOptions)
+    for name in ("project", "region", "temp_location"):
+        if not getattr(cloud, name):
+            raise UserError(f"{DATAFLOW}: --{name} is missing")
+    if not options.view_as(WorkerOptions).sdk_container_image:
+        raise UserError(
+            f"{DATAFLOW}: --sdk_container_image is missing; build an image with docker/Dockerfile"
+        )
+    check_visible("run", output)
+    options.view_as(SetupOptions).save_main_session = False
+    hide_options()
+
+
+def one_process(arguments: Sequence[str], accelerator: str | None) -> list[str]:
+    """Add arguments for one worker process per machine, so that each model is loaded once.
+
+    By default Dataflow starts one process per core, each with 12 threads. Every process would load
+    the model and use all cores. The arguments give one thread per GPU (one in all without GPUs),
+    and one thread that reads or writes. The user may set `--number_of_worker_harness_threads`.
+    """
+    if accelerator is None and runner_of(arguments) != DATAFLOW:
+        return [*arguments]
+    found = re.search(r"\bcount:(\d+)", accelerator or "")
+    threads = f"--number_of_worker_harness_threads={int(found[1]) + 1 if found else 2}"
+    return [threads, *arguments, "--experiments=no_use_multiple_sdk_containers"]
 
 
 def label(options: PipelineOptions, work: str) -> None:
@@ -28,13 +71,13 @@ def label(options: PipelineOptions, work: str) -> None:
 def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> PipelineResult:
     """Submit a job, or attach to the active job that does the same work.
 
-    Only the launcher that submitted a job without a label can use it, so other launchers cancel it.
+    Only the launcher that submitted a job without a label can use it; other launchers cancel it.
     """
     from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import Conflict
 
     cloud = options.view_as(GoogleCloudOptions)
-    places = cloud.staging_location, cloud.temp_location  # Beam changes them
+    places = cloud.staging_location, cloud.temp_location  # Beam changes both
     with reading(f"Dataflow job {cloud.job_name}"):
         if found := _find(options, user):
             return found
@@ -61,17 +104,16 @@ def wait(result: PipelineResult, options: PipelineOptions) -> None:
     except DataflowRuntimeException as error:
         if result.state == "CANCELLED":
             raise UserError(f"{what}: was cancelled; the same command resumes") from error
-        said = _errors(result, job.id)
-        if found := user_error("\n".join(said)):
+        errors = _errors(result, job.id)
+        if found := user_error("\n".join(errors)):
             raise found from error
-        telling = [text for text in said if "Traceback" in text] or said or ["no error message"]
-        last = telling[-1].strip()
-        last = last.splitlines()[-1] if "Traceback" in last else last
-        raise UserError(f"{what}: {one_line(last)}") from error
+        traces = [text for text in errors if "Traceback" in text]
+        last = (traces or errors or ["no error message"])[-1].strip()
+        raise UserError(f"{what}: {one_line(last.splitlines()[-1] if traces else last)}") from error
 
 
 def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
-    """Find the active job with this name and work; wait for a job that is being cancelled."""
+    """Find the active job with this name and work; wait while a job with this name is cancelled."""
     from apache_beam.runners.dataflow.dataflow_metrics import DataflowMetrics
     from apache_beam.runners.dataflow.dataflow_runner import DataflowPipelineResult, DataflowRunner
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
@@ -105,7 +147,7 @@ def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
             result = DataflowPipelineResult(found, runner, options)
             result.metric_results = DataflowMetrics(client, result)
             return result
-        time.sleep(_POLL)  # it is being cancelled
+        time.sleep(_POLL)  # the job is being cancelled
 
 
 def _job(id: str, cloud: Any) -> RemoteJob:
