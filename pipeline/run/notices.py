@@ -1,6 +1,6 @@
-"""One-line notices of possible mistakes, such as test data that a training has seen.
+"""One-line notices of possible mistakes, such as training on test data.
 
-The command continues, but its result may mean little.
+The command continues after a notice, but its result may be meaningless.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -13,17 +13,17 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.languages import of_codes
 
 ENOUGH = 10_000
-"""With fewer training pairs than this, a notice is printed."""
+"""Number of training pairs below which a notice is printed."""
 
 
 def notify(lines: Iterable[str]) -> None:
-    """Print notices on standard error."""
+    """Print notices on stderr."""
     for line in lines:
         say(f"paraloom: {line}")
 
 
 def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
-    """Notices on a configuration, for the stages that are to run."""
+    """Yield notices about a configuration of which these stages will run."""
     if "evaluate" in stages:
         tests = {"sts": config.evaluate.sts, "sick": config.evaluate.sick}
         for path in map(Path.resolve, map(Path, config.embeddings.development_files)):
@@ -46,7 +46,7 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
 
 
 def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[str]:
-    """A notice that few pairs, or random initial vectors, make a poor encoder."""
+    """Yield a notice if an encoder is trained on few pairs or from random vectors."""
     random = config.embeddings.initial_vectors in (None, AUTO) and not own_vectors
     starts = "it starts from random vectors, and knows only the words of the corpus"
     few = f"{pairs:,} pairs are few: for good results on other texts, train on 10,000 or more"
@@ -56,7 +56,12 @@ def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[st
 
 
 def of_models(languages: Mapping[str, str], data: str) -> Iterator[str]:
-    """Notices on models (folder: language) that are not for English, the language of `data`."""
+    """Yield a notice for each encoder that is not for English, the language of the test data.
+
+    Args:
+        languages: the language of each encoder, by folder.
+        data: subject and verb for the message, such as "SICK is".
+    """
     for folder, language in languages.items():
         if language != ENGLISH:
             yield f"{folder}: the encoder is for {language_name(language)}; {data} English"

@@ -1,4 +1,4 @@
-"""back_translate: a translation of every pair's source."""
+"""Stage `back_translate`: translations of the sources."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ version = VERSIONS["back_translate"]
 
 
 def fingerprint(run: Run) -> Any:
-    """The decoding options, and the model if `nmt.model` names it."""
+    """Return the decoding options, and the model if `nmt.model` names it."""
     options, model = run.config.nmt, backward(run)
     more: list[Any] = [options.several()] if options.several() else []
     more += [run.config.seed] if options.sampling else []
@@ -34,14 +34,13 @@ def fingerprint(run: Run) -> Any:
 def make(run: Run, key: str) -> BackTranslateRecord:
     """Translate the sources."""
     model = backward(run)
-    depends_on = [fingerprint(run), model.digest]
-    return translate(run, BACK, model, depends_on)
+    return translate(run, BACK, model, [fingerprint(run), model.digest])
 
 
 def check(config: Config) -> None:
-    """Check the model's files and languages, and, before the first translation, that `nmt.reuse`
-    names a run: later it may have been deleted."""
+    """Check the files and languages of the model, and that `nmt.reuse` names a run."""
     done = storage.exists(storage.join(config.run, "back_translate", STAGE_RECORD))
+    # The other run may be deleted after this run has translated its sources.
     if (other := config.nmt.reuse) and not done and not is_run(other):
         raise UserError(f"nmt.reuse: {other}: no run here; name the folder of a run")
     if config.nmt.model:

@@ -1,4 +1,4 @@
-"""forward_nmt: train the model that translates references into sources, if no key names one."""
+"""Stage `forward_nmt`: training of a model that translates references into sources."""
 
 from functools import partial
 

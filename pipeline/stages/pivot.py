@@ -1,4 +1,4 @@
-"""pivot: sources for plain text: a forward model translates the references."""
+"""Stage `pivot`: sources for plain text, which the forward model translates."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ version = VERSIONS["back_translate"]
 
 
 def fingerprint(run: Run) -> Any:
-    """The decoding options, and the forward model."""
+    """Return the decoding options and the forward model."""
     model = forward(run.config)
     shared = ["unique source"] if shares_translations(run.config) else []
     return [*decoding(model.options), model.digest, *model.tags(), *shared]
@@ -21,8 +21,7 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> BackTranslateRecord:
     """Translate the references."""
-    model = forward(run.config)
-    return translate(run, PIVOT, model, [fingerprint(run)])
+    return translate(run, PIVOT, forward(run.config), [fingerprint(run)])
 
 
 def check(config: Config) -> None:
