@@ -74,33 +74,30 @@ class Command(NamedTuple):
         return typer.main.get_command(app)
 
 
+_on_beam = partial(Command, beam=True)
 COMMANDS = (
     Command("sample", "corpus.sample", "Copy the sample to a new folder"),
     Command("init", "corpus.init", "Write a configuration for some files"),
-    Command("corpus", STAGES, "Run all stages of a run", beam=True),
-    Command("ingest", STAGES, "Read the bitext into pairs", beam=True),
-    Command("back-translate", STAGES, "Run the stages up to translation", beam=True),
-    Command("score", STAGES, "Run the stages up to scoring", beam=True),
-    Command("bucket", STAGES, "Run the stages up to the deciles", beam=True),
-    Command("select", "corpus.select", "Run the stages up to selection", beam=True),
-    Command("train-nmt", STAGES, "Train the translation model", beam=True),
-    Command("train-paragram", STAGES, "Train word vectors on phrase pairs", beam=True),
-    Command("train-embeddings", "corpus.train_embeddings", "Train an encoder on pairs", beam=True),
-    Command("estimate", "corpus.estimate", "Estimate time, cost and disk", beam=True),
-    Command("preview", "corpus.preview", "Run the stages on a sample of the input", beam=True),
-    Command("status", "run.status", "Show the progress of a run, wherever it runs", beam=True),
-    Command(
-        "explain", "run.explain", "Show why a pair is selected or not", beam=True, literal=True
-    ),
-    Command("compare", "run.compare", "Compare the rows and values of two runs", beam=True),
-    Command(
-        "contamination", "run.contamination", "Find evaluation sentences in a corpus", beam=True
-    ),
-    Command("publish", "run.publish", "Make a release of a corpus, and send it", beam=True),
-    Command("generators", "run.generators", "Compare the generators of a run", beam=True),
+    _on_beam("corpus", STAGES, "Run all stages of a run"),
+    _on_beam("ingest", STAGES, "Read the bitext into pairs"),
+    _on_beam("back-translate", STAGES, "Run the stages up to translation"),
+    _on_beam("score", STAGES, "Run the stages up to scoring"),
+    _on_beam("bucket", STAGES, "Run the stages up to the deciles"),
+    _on_beam("select", "corpus.select", "Run the stages up to selection"),
+    _on_beam("train-nmt", STAGES, "Train the translation model"),
+    _on_beam("train-paragram", STAGES, "Train word vectors on phrase pairs"),
+    _on_beam("train-embeddings", "corpus.train_embeddings", "Train an encoder on pairs"),
+    _on_beam("estimate", "corpus.estimate", "Estimate time, cost and disk"),
+    _on_beam("preview", "corpus.preview", "Run the stages on a sample of the input"),
+    _on_beam("status", "run.status", "Show the progress of a run, wherever it runs"),
+    _on_beam("explain", "run.explain", "Show why a pair is selected or not", literal=True),
+    _on_beam("compare", "run.compare", "Compare the rows and values of two runs"),
+    _on_beam("contamination", "run.contamination", "Find evaluation sentences in a corpus"),
+    _on_beam("publish", "run.publish", "Make a release of a corpus, and send it"),
+    _on_beam("generators", "run.generators", "Compare the generators of a run"),
     Command("judge", "run.judge", "Judge pairs of a run in the browser"),
-    Command("agreement", "run.agreement", "Show how well scores agree with judgments", beam=True),
-    Command("frontier", "run.frontier", "Compare meaning and difference in wording", beam=True),
+    _on_beam("agreement", "run.agreement", "Show how well scores agree with judgments"),
+    _on_beam("frontier", "run.frontier", "Compare meaning and difference in wording"),
     Command("doctor", "run.doctor", "Check libraries, engines and devices, or describe a model"),
     Command("embed", "model.embed", "Turn sentences into vectors"),
     Command("similarity", "model.similarity", "Score the similarity of sentence pairs"),
@@ -112,7 +109,7 @@ _data_analysis = partial(Command, folder=_PAPERS)
 _analysis = partial(_data_analysis, systems=True)
 _TRAIN = "Train one of the papers' other systems"
 PAPERS = (
-    Command("train", "corpus.train_embeddings", _TRAIN, beam=True, systems=True),
+    _on_beam("train", "corpus.train_embeddings", _TRAIN, systems=True),
     *(entry._replace(systems=True) for entry in COMMANDS if entry.module.startswith("model.")),
     _analysis("transfer", "analyses.transfer", "Evaluate on transfer tasks"),
     _analysis("mteb", "analyses.mteb_tasks", "Evaluate on tasks of MTEB"),

@@ -1,7 +1,4 @@
-"""Functions for notebooks and programs: `paraloom.run`, `open_run` and `score`.
-
-docs/library.md describes them.
-"""
+"""Functions for notebooks and programs, which docs/library.md describes."""
 
 from __future__ import annotations
 
@@ -103,8 +100,7 @@ def run(
 
     Args:
         config: the path of a YAML file, "sample", or the values of a configuration.
-        command: the command to run, such as `ingest`, `score` or `select`. `corpus` runs all
-            stages.
+        command: a command that runs stages, such as `ingest`, `select` or `corpus`.
         changes: changes of single keys, `key.sub=value`, as after `--set` on the command line.
         beam: Beam's options, as after `--` on the command line.
 
@@ -142,8 +138,7 @@ def score(
     Args:
         scorers: names of Paraloom's scorers, which docs/scorers.md lists, or of plug-ins.
         language: the language code of both sides.
-        resources: the path of each resource that a scorer reads, such as
-            `paragram="vectors.txt"`.
+        resources: paths of the resources that scorers read, such as `paragram="vectors.txt"`.
 
     Returns:
         A table of n rows with the int16 columns `reference_tokens` and `translation_tokens`, and

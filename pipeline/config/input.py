@@ -29,16 +29,16 @@ class InputOptions(Options):
     """Format of the files."""
     paths: list[InputGlob] | dict[str, InputGlob | list[InputGlob]]
     """Files or globs. The format moses needs `{source: …, reference: …}`. The format hub needs
-    names of data sets (`owner/name`, `owner/name@revision`), or folders with their layout. The
-    format opus needs names of corpora (`Books`, `Books@v1`)."""
+    names of data sets (`owner/name`, `owner/name@revision`), or folders with the layout of a data
+    set. The format opus needs names of corpora (`Books`, `Books@v1`)."""
     columns: dict[str, str] = Field(default={})
     """Names of the columns `source`, `reference` and `id` in the formats parquet, jsonl, csv and
-    hub, if the files use other names. `translation.cs` names a nested column. If `id` is not set,
-    the column `id` is used if it exists (in TMX `tuid`). A row without an id gets an id that is
-    computed from its texts."""
+    hub, if the files use other names. `translation.cs` names a nested column. Without a name for
+    `id`, ids come from the column `id` (in TMX from `tuid`) if it exists. A row without an id gets
+    an id that is computed from its texts."""
     keep: list[str] = Field(default=[])
-    """Further columns to copy into the corpus and the release. They contain text, numbers, or true
-    and false. Conditions in `where` and `select.where` may name these columns."""
+    """Further columns to copy into the corpus and the release. Their values are texts, numbers or
+    booleans. Conditions in `where` and `select.where` may name these columns."""
     subset: str | None = None
     """Subset of a data set, for the format hub. null: the only subset or the default subset."""
     split: str = "train"
@@ -79,8 +79,8 @@ class InputOptions(Options):
     """source: translate equal sources in a shard once, and give every row the translation. pair:
     reject a row whose source and reference repeat an earlier row. null: neither."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
-    """Reject a row if it is a near-copy of an earlier row. On each side, the Jaccard index of the
-    character 4-grams is then at least this value, such as 0.7. null: keep near-copies. See
+    """Reject a near-copy of an earlier row. On each side of a near-copy, the Jaccard index of the
+    character 4-grams is at least this value, such as 0.7. null: keep near-copies. See
     choosing-pairs.md."""
 
     @property

@@ -30,13 +30,16 @@ def of_codes(options: InputOptions) -> Iterator[str]:
     if READERS[options.format].is_mined:
         return
     if short_code(options.source_language) == short_code(options.target_language):
-        yield f"input.source_language: equals input.target_language ({name}); one may be wrong"
+        yield (
+            f"input.source_language: equals input.target_language ({name}); "
+            "one of them may be wrong"
+        )
 
 
 def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
     """Check the languages of the first rows that `input.where` accepts.
 
-    Files that cannot be read are skipped, because the stage `ingest` reports them.
+    Nothing is checked if a file cannot be read, because the stage `ingest` reports the error.
     """
     if not options.check_languages:
         return
@@ -83,9 +86,9 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
     if len(wrong) == 2 and [reference, source] == [*map(short_code, codes.values())]:
         name = language_name(reference)
         line = (
-            f"input: the first sources are {language_name(source)}, the references {name}: swap "
-            f"the sides (columns of a file, input.paths or input.columns); or, for {name} "
-            "paraphrases, the two codes"
+            f"input: the first sources are {language_name(source)}, and the first references are "
+            f"{name}; swap the two sides in the files, input.paths or input.columns, or swap the "
+            f"two language codes to make {name} paraphrases"
         )
         return line, all(certain) and rows >= _SWAPPED
     lines = (

@@ -100,11 +100,11 @@ class ScoreOptions(Options):
         ):
             if not _NAME.fullmatch(name):
                 raise ValueError(
-                    f"{key}: {name!r} cannot name a column: letters, digits and _ only, and not "
-                    "…_decile"
+                    f"{key}: {name!r} cannot be the name of a column; use letters, digits and _, "
+                    "begin with a letter, and do not end in _decile"
                 )
             if name in taken:
-                raise ValueError(f"{key}: {name} already names a column or value; rename yours")
+                raise ValueError(f"{key}: {name} is already in use; rename your score")
             taken.add(name)
         for name, key in MODEL_KEYS.items():
             if name in self.scorers and getattr(self, key) is None:
@@ -316,17 +316,18 @@ class Config(Options):
             return
         names = [of.name for of in self.generators]
         if len({*names}) < len(names):
-            raise ValueError("generators: two have the same name")
+            raise ValueError("generators: two generators have the same name")
         if not self.chats or len(names) - len(self.chats) > 1:
-            raise ValueError("generators: needs one or more of kind chat, at most one of kind nmt")
+            raise ValueError(
+                "generators: needs at least one generator of kind chat, and at most one of kind nmt"
+            )
         total = sum(of.n for of in self.chats) + self.translates * self.nmt.candidates
         if total > MOST:
-            raise ValueError(f"generators: {total} candidates of a pair are more than {MOST}")
-        share = self.select.per_generator
-        if share and share * len(names) < 1:
+            raise ValueError(f"generators: {total} candidates per pair exceed the limit of {MOST}")
+        share, least = self.select.per_generator, 1 / len(names)
+        if share and share < least:
             raise ValueError(
-                f"select.per_generator: {share:g} of {len(names)} generators is not the whole "
-                f"corpus; it needs at least {1 / len(names):.3g}"
+                f"select.per_generator: must be at least {least:.3g} with {len(names)} generators"
             )
         lacking = {"translation_score", "dual_score"}.intersection(self.score.scorers)
         if lacking and not self.has_model:

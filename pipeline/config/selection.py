@@ -38,9 +38,9 @@ class SelectOptions(Options):
     judged: choose score and deciles with people's judgments of the run's pairs (`paraloom judge`).
     See judging.md."""
     precision: Fraction = 0.9
-    """Share of good pairs that `by: judged` must reach. A cut reaches it if its Wilson interval
-    begins at this share or above. Among these cuts, the cut that keeps most of the pairs that meet
-    `where` is selected."""
+    """Share of good pairs that the deciles chosen by `by: judged` must reach. They reach it if the
+    Wilson interval of their precision begins at this value or above. Among the deciles that reach
+    it, those that keep most of the pairs that meet `where` are chosen."""
     good: Annotated[float, Field(gt=0, le=100)] = 70.0
     """Least label of a good pair, from 0 to 100, for `by: judged` and the precision of the corpus.
     If several people judged a pair, its label is the mean of their labels."""
@@ -70,8 +70,8 @@ class SelectOptions(Options):
     `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7` or `reference_tokens >= 5`. All conditions
     must hold."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
-    """Reject a pair if it is a near-copy of an earlier pair that meets all other conditions. On
-    each side, the Jaccard index of the character 4-grams is then at least this value. null: keep
+    """Reject a near-copy of an earlier pair that meets all other conditions. On each side of a
+    near-copy, the Jaccard index of the character 4-grams is at least this value. null: keep
     near-copies."""
     exclude: list[Annotated[str, InputPath(hub=True)]] = Field(default=[])
     """Evaluation sentences: files, folders or data sets of the Hub (`owner/name`,

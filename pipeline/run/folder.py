@@ -2,7 +2,7 @@
 
 A stage is finished if its folder contains `_stage.json`, which is written last. Readers of data
 sets skip this file, because its name begins with an underscore. run.json contains the run's
-configuration and the stages that the last command made. manifest.json combines all records.
+configuration and the stages of the last command. manifest.json combines all records.
 """
 
 import json
@@ -55,8 +55,8 @@ def read_run(folder: str) -> RunRecord:
     if not storage.exists(path):
         if storage.exists(storage.join(folder, "manifest.json")):
             raise UserError(
-                f"{folder}: a run of an earlier version; run the configuration again with another "
-                "`run`"
+                f"{folder}: an earlier version of Paraloom made this run; name another folder in "
+                "`run`, and run the configuration again"
             )
         return RunRecord()
     try:
@@ -77,7 +77,7 @@ def read_run(folder: str) -> RunRecord:
 
 
 def recorded(record: RunRecord) -> RunRecord:
-    """Convert the record of a running run to the form that `read_run` returns."""
+    """Convert the record of a run in progress to the form that `read_run` returns."""
     config = recorded_config(record.config.model_dump(mode="json"))
     return record.model_copy(update={"config": config})
 
@@ -185,7 +185,7 @@ def started(folder: str) -> RunRecord:
     """Read the record of a run. Raise a UserError if no run has started in the folder."""
     record = read_run(folder)
     if not is_run(folder):
-        raise UserError(f"{folder}: no run here: it has no {HEADER}")
+        raise UserError(f"{folder}: no run here; the folder has no {HEADER}")
     return record
 
 
@@ -210,7 +210,7 @@ def current(record: RunRecord) -> RunRecord:
 
 
 def outdated(record: RunRecord) -> list[str]:
-    """List the finished stages that an earlier configuration made and the present one has, too."""
+    """List the finished stages of the present configuration that an earlier configuration made."""
     names = record.planned or record.stages
     return [name for name in names if name in record.stages and name in record.outdated]
 
@@ -248,7 +248,7 @@ def check_selection(folder: str, known: Collection[str], name: str) -> str:
     if name and name not in known:
         names = ", ".join(known) or "the corpus"
         remedy = "`paraloom select --config FILE --name NAME --set select.KEY=VALUE` makes one"
-        raise UserError(f"{folder}: no selection {name!r} here, only {names}; {remedy}")
+        raise UserError(f"{folder}: the run has no selection {name!r}, only {names}; {remedy}")
     return f"selections/{name}" if name else ""
 
 

@@ -65,7 +65,7 @@ class Journal:
         """Record that a stage has finished, with the stage's record."""
         record = record.model_copy()
         record.config = self.record.config.model_dump(mode="json")
-        if step.stage.name == "embeddings":  # people share this folder
+        if step.stage.name == "embeddings":  # people share this folder, so paths are removed
             record.config = without_folders(record.config)
         record.versions = self.record.versions
         read = step.reads().values()

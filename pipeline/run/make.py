@@ -40,7 +40,7 @@ def run_stages(
     selection: str = "",
     base: Run | None = None,
 ) -> Run:
-    """Bring stages and everything that they depend on up to date.
+    """Bring stages and everything that they depend on up to date, and return the run.
 
     Args:
         targets: names of stages. `select` includes the corpora of all named selections.
@@ -48,19 +48,15 @@ def run_stages(
         force: run the targets even if they are up to date.
         selection: the named selection that the targets belong to, or "" for the run itself.
         base: for a run on a sample of the input, the run whose trained models it uses.
-
-    Returns:
-        The run with the records of its finished stages.
     """
     options.connect(arguments, remote_paths(config))
     config = with_selections(config)
     place = check_selection(config.run, config.select.selections, selection)
     run = Run(config, arguments, base)
-    steps = plan(run)
     wanted = [run.children[place].path(name) if place else name for name in targets]
     if "select" in wanted:
         wanted += [f"selections/{name}/select" for name in config.select.selections]
-    names = [step.path for step in closure(wanted, steps)]
+    names = [step.path for step in closure(wanted, plan(run))]
     if set(names) & set(PAIR_STAGES):
         check_visible(config, arguments)
     here = localised(config)
@@ -127,7 +123,8 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
     """Check before any stage runs that input files exist, and run the check of each stage."""
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
-        first = path.partition(".pt:")[0] + ".pt" * (".pt:" in path)  # of several checkpoints
+        # Only the first file of several checkpoints is checked.
+        first = path.partition(".pt:")[0] + ".pt" * (".pt:" in path)
         if not remote.exists(first) and not (key in names and is_hub_name(path)):
             is_name = key in names and not Path(path).is_absolute() and not storage.is_remote(path)
             on_hub = "; a model of the Hub is named owner/name or owner/name@revision"
@@ -205,7 +202,7 @@ def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _Sta
     if stage is None:
         raise error
     if path in state.repaired:
-        raise UserError(f"{path}: damaged again after it was made again; check the disk") from error
+        raise UserError(f"{path}: damaged for the second time; check the disk") from error
     state.repaired.add(path)
     state.suspect.add(stage)
     say(f"{path}: damaged; it is made again")

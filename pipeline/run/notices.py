@@ -1,7 +1,4 @@
-"""One-line notices of possible mistakes, such as training on test data.
-
-The command continues after a notice, but its result may be meaningless.
-"""
+"""One-line notices of possible mistakes, such as training on test data."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -31,8 +28,8 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
                 test = Path(folder).resolve() if folder else None
                 if test and (path.is_relative_to(test) or test.is_relative_to(path)):
                     yield (
-                        f"embeddings.development: {path} is also in evaluate.{name}; its results "
-                        "are results on development data"
+                        f"embeddings.development: {path} is also in evaluate.{name}; the results "
+                        f"of evaluate.{name} are results on development data"
                     )
     if config.input is None:
         return
@@ -48,7 +45,7 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
 def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[str]:
     """Yield a notice if an encoder is trained on few pairs or from random vectors."""
     random = config.embeddings.initial_vectors in (None, AUTO) and not own_vectors
-    starts = "it starts from random vectors, and knows only the words of the corpus"
+    starts = "the encoder starts from random vectors, and has vectors only for words of the corpus"
     few = f"{pairs:,} pairs are few: for good results on other texts, train on 10,000 or more"
     if found := [*([few] if pairs < ENOUGH else []), *([starts] if random else [])]:
         remedy = "; name embeddings.initial_vectors" if random else ""
@@ -56,11 +53,9 @@ def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[st
 
 
 def of_models(languages: Mapping[str, str], data: str) -> Iterator[str]:
-    """Yield a notice for each encoder that is not for English, the language of the test data.
+    """Yield a notice for each encoder, by folder, that is for another language than English.
 
-    Args:
-        languages: the language of each encoder, by folder.
-        data: subject and verb for the message, such as "SICK is".
+    `data` names the English test data, followed by a verb, such as "SICK is".
     """
     for folder, language in languages.items():
         if language != ENGLISH:

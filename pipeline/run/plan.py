@@ -44,7 +44,7 @@ class PlannedStage(NamedTuple):
     def key(self) -> str:
         """Compute the digest of everything that the result depends on.
 
-        The folder is not included, so that a first round has the same keys as a run without rounds.
+        The folder is left out, so that a first round has the same keys as a run with one round.
         """
         digests = {
             folder_of(known): run.digest(name) if name in run.records else None
@@ -78,11 +78,10 @@ def best_of(stage: Stage, rounds: Sequence[Run]) -> Stage:
         stage.copy(best, run)
         return best.records[stage.name].model_copy(update={"round": number, "peak_memory": 0})
 
-    others = tuple((of, stage.name) for of in rounds)
     return replace(
         stage,
         depends_on=("loop",),
-        others=others,
+        others=tuple((of, stage.name) for of in rounds),
         version=1,
         fingerprint=lambda run: None,
         make=make,
@@ -143,7 +142,7 @@ def outdated(steps: Sequence[PlannedStage]) -> set[str]:
 def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
     """Copy a result with the same key, and return its record, or None if there is no such result.
 
-    A first round and a run without rounds have the same keys, but different folders. After a change
+    A first round and a run with one round have the same keys, but different folders. After a change
     of `loop.rounds`, the result may exist in the other folder.
     """
     if stage.copy is None or run.place not in ("", "rounds/1"):

@@ -66,7 +66,7 @@ class PairsRecord(StageRecord, stage="select"):
     shards: int = 0  # number of part files
     worker_seconds: float = 0.0  # total time that workers spent on rows
     metrics: dict[str, Any] = {}  # Beam counters of the job
-    saved: dict[str, Saved] = {}  # rows that nmt.reuse or input.unique avoided translating, by key
+    saved: dict[str, Saved] = {}  # rows not translated because of nmt.reuse or input.unique, by key
     cleaned: dict[str, int] = {}  # number of pairs that `input.clean` changed, by kind
     # For a corpus only:
     unigram_f1: float | None = None  # the median of a sample of about 10,000 pairs
@@ -88,7 +88,7 @@ class IngestRecord(PairsRecord, stage="ingest"):
 
     inputs: list[InputFile] = []
     terms: list[dict[str, str]] = []  # version, licence and citation of each OPUS corpus
-    ids: list[str] = []  # `Bitext.ids` of the inputs: where the ids of pairs come from
+    ids: list[str] = []  # sources of the pairs' ids (`Bitext.ids`); empty in version 0.3.0
     shard_rows: int = 0  # input lines in a shard
 
 

@@ -88,17 +88,23 @@ class Stage:
         return self.depends_on(config) if callable(self.depends_on) else self.depends_on
 
 
+_MODULES = {
+    "pivot": "back_translate",
+    "forward_nmt": "nmt",
+    **{name: f"selection.{name}" for name in ("exclude", "auto_select", "judged")},
+    **{name: f"resources.{name}" for name in RESOURCES},
+    **dict.fromkeys(("translation_model", "forward_model"), "resources.pair_models"),
+    **dict.fromkeys(MODEL_KEYS.values(), "resources.pair_models"),
+}
+
+
 @cache
 def stages() -> dict[str, Stage]:
     """Load all stages from their modules, in their order."""
-    models = {"translation_model", "forward_model", *MODEL_KEYS.values()}
     found = {}
     for name in TABLE:
-        folder = ".resources" * (name in RESOURCES)
-        folder += ".selection" * (name in ("exclude", "auto_select", "judged"))
-        file = "pair_models" if (several := name in models) else name
-        module = import_module(f"paraloom.pipeline.stages{folder}.{file}")
-        found[name] = module.STAGES[name] if several else Stage.of(name, vars(module))
+        module = vars(import_module(f"paraloom.pipeline.stages.{_MODULES.get(name, name)}"))
+        found[name] = module.get("STAGES", {}).get(name) or Stage.of(name, module)
     return found
 
 
@@ -167,7 +173,7 @@ def rejected_rows(receipts: Iterable[Receipt]) -> dict[str, int]:
 
 
 def saved_rows(receipts: Iterable[Receipt]) -> dict[str, Saved]:
-    """Count the rows that a configuration key avoided translating, by key."""
+    """Count the rows that were not translated because of a configuration key, by key."""
     total: dict[str, Saved] = {}
     for receipt in receipts:
         for key, values in receipt.numbers.get("saved", {}).items():

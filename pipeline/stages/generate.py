@@ -129,7 +129,7 @@ def check(config: Config) -> None:
             unknown = set() if " defined" in prompt.text else prompt.names - known
             if unknown or not prompt.names & columns:
                 what = f"{min(unknown)!r} is undefined" if unknown else "it names no column"
-                raise UserError(f"prompt: {what}; names are {', '.join(sorted(known))}")
+                raise UserError(f"prompt: {what}; known names are {', '.join(sorted(known))}")
         except UserError as error:
             raise UserError(f"generators: {of.name}: {error}") from error
     import openai  # noqa: F401

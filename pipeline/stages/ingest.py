@@ -7,6 +7,7 @@ from paraloom.beam_jobs.bitext import READERS, opus
 from paraloom.beam_jobs.bitext.preview import rows_per_shard
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
+from paraloom.models.printing import say
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 from paraloom.pipeline.config.languages import check_texts
@@ -99,4 +100,10 @@ def check_replaces(run: Run, key: str) -> None:
         raise UserError(
             f"{run.config.run}: was made from {before[0].path}, but input names other files; "
             "name another folder in run, or add --force to replace this run"
+        )
+    if isinstance(found, IngestRecord) and not found.ids and run.bitexts[0].ids != "given":
+        say(
+            f"{run.config.run}: ids are now made from the texts, not from file and row, so all "
+            "stages are made again; judgments stay. To keep the old ids, copy the folder ingest, "
+            "and read its part-*.parquet with input.format: parquet"
         )

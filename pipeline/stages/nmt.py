@@ -1,5 +1,6 @@
-"""Stage `nmt`: training of the translation model."""
+"""Stages `nmt` and `forward_nmt`: training of translation models in both directions."""
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,16 +13,13 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import TrainingRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import folder_is_valid
+from paraloom.pipeline.run.stage import Stage, folder_is_valid
 
 is_valid = folder_is_valid
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the training options, languages and seed.
-
-    Options that are null are left out, so that new versions can add options.
-    """
+    """Return the training options that are not null, the languages, and the seed."""
     options, languages = run.config.nmt.training, [run.input.source_language]
     if run.input.target_language != "en":
         languages.append(run.input.target_language)
@@ -68,3 +66,6 @@ def check(config: Config) -> None:
             f"input.source_language: equals input.target_language ({source}); set both to train a "
             "translation model"
         )
+
+
+STAGES = {"forward_nmt": Stage.of("forward_nmt", globals() | {"make": partial(make, forward=True)})}

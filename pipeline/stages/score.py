@@ -20,7 +20,7 @@ version = VERSIONS["score"]
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
-    """List the stages in the table, and `ingest` if there is no translation stage before."""
+    """List the stages in the table, and `ingest` for pairs that are not translated."""
     return ("ingest",) * config.is_mined + tuple(TABLE["score"].reads.split())
 
 

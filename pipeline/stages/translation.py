@@ -61,8 +61,8 @@ class Model(NamedTuple):
     def factory(self, run: Run) -> TranslatorFactory:
         """Return a factory that workers use to open the model.
 
-        Workers download the same commit from the Hub. If they are on other machines, this machine
-        converts the model, and uploads the conversion to the run's folder.
+        Workers download the same commit from the Hub. If the run is in an object store and its
+        workers are on other machines, the converted model is uploaded for them.
         """
         factory = TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
         if not storage.is_remote(run.config.run) or threads_here(run.arguments):

@@ -33,6 +33,7 @@ from tests.run_helpers import (
     Runs,
     WriteConfig,
     again,
+    changed_manifest,
     command,
     kill_in,
     manifest,
@@ -140,6 +141,20 @@ def test_wholly_other_input_does_not_replace_a_corpus(
     assert runs("ingest", a_run) == ["ingest"]
 
 
+def test_a_run_with_ids_of_file_and_row_says_so_once(a_run: Path, capsys: Capsys) -> None:
+    with changed_manifest(a_run) as content:
+        content["stages"]["ingest"] |= {"key": "of an earlier version"}
+        del content["stages"]["ingest"]["ids"]
+    assert again("ingest", a_run) == 0
+    said = "ids are now made from the texts, not from file and row, so all stages are made again"
+    assert said in capsys.readouterr().err
+    with changed_manifest(a_run) as content:
+        assert content["stages"]["ingest"]["ids"] == ["made"]
+        content["stages"]["ingest"] |= {"key": "of another input"}
+    assert again("ingest", a_run) == 0
+    assert said not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("stage", ["ingest", "back_translate", "select"])
 def test_a_deleted_file_is_remade(a_run: Path, finished_run: Path, stage: str, runs: Runs) -> None:
     before = stamps(a_run, stage)
@@ -215,7 +230,7 @@ def test_damage_that_returns_ends_the_run(a_run: Path, capsys: Capsys, monkeypat
     monkeypatch.setattr(storage, "write_bytes", write)
     assert again("select", a_run) == 2
     line = capsys.readouterr().err.strip().splitlines()[-1]
-    assert line == f"paraloom: {path}: damaged again after it was made again; check the disk"
+    assert line == f"paraloom: {path}: damaged for the second time; check the disk"
 
 
 def test_force_runs_the_stage_and_only_it(a_run: Path, finished_run: Path, runs: Runs) -> None:

@@ -37,11 +37,7 @@ _SCHEMA = pa.schema({"data_set": pa.string(), "row": pa.int64(), "text": pa.stri
 
 
 def read_data_sets(paths: Sequence[str]) -> pa.Table:
-    """Read the distinct sentences of each data set.
-
-    Returns:
-        The columns `data_set`, `row` (of the sentence's first occurrence) and `text`.
-    """
+    """Read the distinct sentences of each data set, with the row of their first occurrence."""
     found = []
     for name, file in sentence_files(*paths).items():
         parts = [
