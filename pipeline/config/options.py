@@ -27,7 +27,7 @@ from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions, 
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
 MODEL_KEYS |= {"no_antonyms": "wordnet", "same_roles": "spacy"}
-"""For each scorer that reads a model, the key that names the model, which is also the resource."""
+"""The key that names the model of each scorer with a model. It is also the resource's name."""
 
 
 class ScoreOptions(Options):

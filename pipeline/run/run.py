@@ -41,7 +41,7 @@ class Run:
     base: Run | None = None
     place: str = ""  # folder of a round or named selection, relative to the base's folder
     before: Run | None = None  # the previous round, whose encoder scores the pairs
-    records: dict[str, StageRecord] = field(default_factory=dict)  # finished stages that it made
+    records: dict[str, StageRecord] = field(default_factory=dict)  # finished stages, by name
     forced: bool = False  # whether the running stage reuses no earlier results
 
     @classmethod
@@ -132,7 +132,7 @@ class Run:
 
     @property
     def input(self) -> InputOptions:
-        """The configuration section `input`, which must be there."""
+        """The configuration section `input`, which must be set."""
         assert self.config.input is not None
         return self.config.input
 
@@ -161,7 +161,7 @@ class Run:
 
     @property
     def ranked_by(self) -> list[str]:
-        """The scores that may select pairs. After the first round, this is the encoder's score."""
+        """The scores that may select pairs. In a later round, this is only the encoder's score."""
         return [ENCODER] if self.before else self.config.score.names
 
     def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:

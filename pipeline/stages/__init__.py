@@ -6,7 +6,7 @@
 A stage consists of a row in this table and a module that defines the fields of
 `paraloom.pipeline.run.stage.Stage`, such as `fingerprint` and `make`. A stage that makes a scorer's
 resource needs no row. It is a module in `resources` with the name of the resource.
-`paraloom.pipeline.run.plan` describes derived runs, which repeat some stages.
+`paraloom.pipeline.run.plan` describes derived runs, which run some stages again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Row(NamedTuple):
     makes: str  # columns that it adds to the pairs, or another result
     command: str = ""  # the command, besides `corpus`, that brings the stage up to date
     folder: str = ""  # its folder, if the name differs from the stage's; keys contain this name
-    again: int = 0  # derived runs of the kinds 1 to `again` repeat the stage
+    again: int = 0  # derived runs of the kinds 1 to `again` run the stage themselves
     pairs: bool = False  # whether it makes part files of pairs
     when: Callable[[Config], bool] = lambda config: True  # whether a configuration has the stage
 
@@ -108,7 +108,7 @@ _WHEN: dict[str, Callable[[Config], bool]] = {
     "loop": lambda config: config.loop.rounds > 1,
     "evaluate": lambda config: bool(config.evaluate.sts or config.evaluate.sick),
 }
-"""For each stage that not every configuration has: whether a configuration has it."""
+"""The conditions of stages that only some configurations have."""
 
 TABLE = {row.name: row._replace(when=_WHEN.get(row.name, row.when)) for row in _ROWS}
 """The stages by name, in the order in which they run."""
@@ -127,7 +127,7 @@ RANKED = "bucket"
 """The stage whose pairs selection, judging and the report read."""
 
 RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
-"""The stages that every derived run repeats. A run with rounds copies the best round's results."""
+"""The stages that every derived run runs. A run with rounds copies the best round's results."""
 
 TARGETS: dict[str | None, tuple[str, ...]] = {"corpus": tuple(TABLE)[[*TABLE].index("select") :]}
 """The stages that each command brings up to date, besides the stages that they depend on."""
@@ -136,7 +136,7 @@ for _row in filter(lambda row: row.command, _ROWS):
 
 
 def own(place: str) -> tuple[str, ...]:
-    """List the stages that the derived run in the folder `place` repeats.
+    """List the stages that the derived run in the folder `place` runs itself.
 
     >>> own("rounds/1"), own("selections/strict")[:2]
     (('select', 'embeddings', 'evaluate'), ('auto_select', 'judged'))
