@@ -1,12 +1,13 @@
-"""Paraphrase corpora from bitext, and sentence embeddings from paraphrases.
+"""Build paraphrase corpora from bitext, and train sentence embeddings on them.
 
-These names are the library; docs/library.md describes them. All others are internal.
+The names in `__all__` are the public Python API, described in docs/library.md.
+All other names are internal.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # modules are imported when they are used: the command line starts at once
+if TYPE_CHECKING:  # `__getattr__` imports these modules when they are needed, for a fast start
     from paraloom.beam_jobs.pairs import BackTranslate, ExactDeciles, ScorePairs
     from paraloom.models.embeddings.model import SentenceEncoder as Encoder
     from paraloom.models.errors import UserError
@@ -16,18 +17,11 @@ if TYPE_CHECKING:  # modules are imported when they are used: the command line s
     __version__: str
 
 _HOMES = {
-    "BackTranslate": "beam_jobs.pairs",
+    **dict.fromkeys(["BackTranslate", "ExactDeciles", "ScorePairs"], "beam_jobs.pairs"),
+    **dict.fromkeys(["Outcome", "Resource", "Scorer"], "models.scorers"),
+    **dict.fromkeys(["OpenedRun", "open_run", "run", "score"], "pipeline.library"),
     "Encoder": "models.embeddings.model:SentenceEncoder",
-    "ExactDeciles": "beam_jobs.pairs",
-    "OpenedRun": "pipeline.library",
-    "Outcome": "models.scorers",
-    "Resource": "models.scorers",
-    "ScorePairs": "beam_jobs.pairs",
-    "Scorer": "models.scorers",
     "UserError": "models.errors",
-    "open_run": "pipeline.library",
-    "run": "pipeline.library",
-    "score": "pipeline.library",
 }
 
 __all__ = [
@@ -48,7 +42,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib import metadata  # takes 25 ms
+        from importlib import metadata  # importing it takes 25 ms
 
         return metadata.version("paraloom")
     if name not in _HOMES:

@@ -1,4 +1,4 @@
-"""A run: configuration, the order of stages, resume, manifest, the command line."""
+"""Runs: their configuration, stages and records, and the command line."""
 
-if __name__ != "paraloom.pipeline":  # in a checkout: a second copy of every class
+if __name__ != "paraloom.pipeline":  # a second name would create a second copy of every class
     raise ImportError(f"{__name__} is now called paraloom.pipeline")

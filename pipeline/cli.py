@@ -1,9 +1,12 @@
-"""The command line: `paraloom COMMAND …`; see `paraloom --help`.
+"""The command line, `paraloom COMMAND …`.
 
-A command is one module below `pipeline/commands/` with a function `command`, which Typer reads,
-and one line in `COMMANDS`. Its module is imported only when it runs: help and completion are fast.
-`paraloom papers COMMAND …` runs the papers' other systems and analyses, in `PAPERS`; commands that
-use a model are there a second time, for models of these systems.
+To add a command, write a module below `pipeline/commands/` that defines a function `command`, and
+add an entry to `COMMANDS`. Typer derives the command's arguments from the function's signature. A
+command's module is imported only when the command runs, so that help and completion are fast.
+
+`PAPERS` lists the commands of `paraloom papers`, which run the papers' other systems and analyses.
+It repeats the commands that use a model, because these commands also accept models of the papers'
+systems.
 """
 
 import importlib
@@ -33,33 +36,34 @@ PANELS = {
     "model": "Use a model",
     "papers": "The papers",
 }
-"""The groups of commands in the help, by their folders below `pipeline/commands/`."""
+"""The titles of command groups in the help, by the subfolder of `pipeline/commands/`."""
 
-STAGES, SELECT = "corpus.stages", "corpus.select"
+STAGES = "corpus.stages"
 
 _BEAM = "Options after -- go to Beam, such as: -- --direct_num_workers 2"
+_PAPERS = "paraloom.papers"
 
 
 class Command(NamedTuple):
-    """One command."""
+    """An entry in the list of commands."""
 
     name: str  # on the command line
-    module: str  # below `folder`; it defines `command`
+    module: str  # relative to `folder`; it defines the function `command`
     summary: str  # one line for the list of commands; the docstring of `command` adds the details
-    beam: bool = False  # whether it accepts Beam's options after `--`
-    literal: bool = False  # whether arguments are values even if they begin with "-", as ids may
+    beam: bool = False  # whether the command accepts Beam's options after `--`
+    literal: bool = False  # whether arguments may begin with "-", like the ids of some pairs
     folder: str = "paraloom.pipeline.commands"
-    systems: bool = False  # whether it works with the papers' other systems
+    systems: bool = False  # whether the command works with the papers' other systems
 
     @property
     def panel(self) -> str:
-        """The group that this command belongs to."""
+        """The title of the group that lists this command in the help."""
         return PANELS.get(self.module.partition(".")[0], "Commands")
 
     def load(self) -> Any:
-        """Import the module and build the command that Typer runs."""
+        """Import the command's module and return the click command that Typer builds from it."""
         if self.systems:
-            importlib.import_module(f"{_ROOM}.systems")  # registers the systems
+            importlib.import_module(f"{_PAPERS}.systems")  # registers the papers' systems
         name = f"{self.folder}.{self.module}"
         import_fast(name)
         function = sys.modules[name].command
@@ -70,33 +74,30 @@ class Command(NamedTuple):
         return typer.main.get_command(app)
 
 
+_on_beam = partial(Command, beam=True)
 COMMANDS = (
     Command("sample", "corpus.sample", "Copy the sample to a new folder"),
     Command("init", "corpus.init", "Write a configuration for some files"),
-    Command("corpus", STAGES, "Run all stages of a run", beam=True),
-    Command("ingest", STAGES, "Read the bitext into pairs", beam=True),
-    Command("back-translate", STAGES, "Run the stages up to translation", beam=True),
-    Command("score", STAGES, "Run the stages up to scoring", beam=True),
-    Command("bucket", STAGES, "Run the stages up to the deciles", beam=True),
-    Command("select", SELECT, "Run the stages up to selection", beam=True),
-    Command("train-nmt", STAGES, "Train the translation model", beam=True),
-    Command("train-paragram", STAGES, "Train word vectors on phrase pairs", beam=True),
-    Command("train-embeddings", "corpus.train_embeddings", "Train an encoder on pairs", beam=True),
-    Command("estimate", "corpus.estimate", "Estimate time, cost and disk", beam=True),
-    Command("preview", "corpus.preview", "Run the stages on a sample of the input", beam=True),
-    Command("status", "run.status", "Show the progress of a run, wherever it runs", beam=True),
-    Command(
-        "explain", "run.explain", "Show why a pair is selected or not", beam=True, literal=True
-    ),
-    Command("compare", "run.compare", "Compare the rows and values of two runs", beam=True),
-    Command(
-        "contamination", "run.contamination", "Find evaluation sentences in a corpus", beam=True
-    ),
-    Command("publish", "run.publish", "Make a release of a corpus, and send it", beam=True),
-    Command("generators", "run.generators", "Compare the generators of a run", beam=True),
+    _on_beam("corpus", STAGES, "Run all stages of a run"),
+    _on_beam("ingest", STAGES, "Read the bitext into pairs"),
+    _on_beam("back-translate", STAGES, "Run the stages up to translation"),
+    _on_beam("score", STAGES, "Run the stages up to scoring"),
+    _on_beam("bucket", STAGES, "Run the stages up to the deciles"),
+    _on_beam("select", "corpus.select", "Run the stages up to selection"),
+    _on_beam("train-nmt", STAGES, "Train the translation model"),
+    _on_beam("train-paragram", STAGES, "Train word vectors on phrase pairs"),
+    _on_beam("train-embeddings", "corpus.train_embeddings", "Train an encoder on pairs"),
+    _on_beam("estimate", "corpus.estimate", "Estimate time, cost and disk"),
+    _on_beam("preview", "corpus.preview", "Run the stages on a sample of the input"),
+    _on_beam("status", "run.status", "Show the progress of a run, wherever it runs"),
+    _on_beam("explain", "run.explain", "Show why a pair is selected or not", literal=True),
+    _on_beam("compare", "run.compare", "Compare the rows and values of two runs"),
+    _on_beam("contamination", "run.contamination", "Find evaluation sentences in a corpus"),
+    _on_beam("publish", "run.publish", "Make a release of a corpus, and send it"),
+    _on_beam("generators", "run.generators", "Compare the generators of a run"),
     Command("judge", "run.judge", "Judge pairs of a run in the browser"),
-    Command("agreement", "run.agreement", "Show how well scores agree with judgments", beam=True),
-    Command("frontier", "run.frontier", "Compare meaning and difference in wording", beam=True),
+    _on_beam("agreement", "run.agreement", "Show how well scores agree with judgments"),
+    _on_beam("frontier", "run.frontier", "Compare meaning and difference in wording"),
     Command("doctor", "run.doctor", "Check libraries, engines and devices, or describe a model"),
     Command("embed", "model.embed", "Turn sentences into vectors"),
     Command("similarity", "model.similarity", "Score the similarity of sentence pairs"),
@@ -104,27 +105,26 @@ COMMANDS = (
     Command("evaluate", "model.evaluate", "Evaluate on STS and SICK, with speed and size"),
 )
 
-_ROOM = "paraloom.papers"
-_in_the_room = partial(Command, folder=_ROOM)
-_analysis = partial(_in_the_room, systems=True)
-_TRAINS = "Train one of the papers' other systems"
+_data_analysis = partial(Command, folder=_PAPERS)
+_analysis = partial(_data_analysis, systems=True)
+_TRAIN = "Train one of the papers' other systems"
 PAPERS = (
-    Command("train", "corpus.train_embeddings", _TRAINS, beam=True, systems=True),
+    _on_beam("train", "corpus.train_embeddings", _TRAIN, systems=True),
     *(entry._replace(systems=True) for entry in COMMANDS if entry.module.startswith("model.")),
     _analysis("transfer", "analyses.transfer", "Evaluate on transfer tasks"),
     _analysis("mteb", "analyses.mteb_tasks", "Evaluate on tasks of MTEB"),
     _analysis("compare-models", "analyses.compare_models", "Show where two models disagree"),
     _analysis("decoder-spaces", "analyses.decoder_spaces", "Compare encoder and decoders"),
     _analysis("gate-analysis", "analyses.gate_analysis", "Show which words the gates let through"),
-    _in_the_room("statistics", "analyses.statistics", "Compare the statistics of corpora"),
-    _in_the_room("extract-phrases", "analyses.phrase_table", "Extract a phrase table", beam=True),
+    _data_analysis("statistics", "analyses.statistics", "Compare the statistics of corpora"),
+    _data_analysis("extract-phrases", "analyses.phrase_table", "Extract a phrase table", beam=True),
     _analysis("evaluate-phrases", "analyses.phrase_tests", "Evaluate on phrase tasks"),
 )
-"""The commands of `paraloom papers`; no other command imports the package `_ROOM`."""
+"""The commands of `paraloom papers`. Only these commands import the package `paraloom.papers`."""
 
 
 class _LazyGroup(TyperGroup):
-    """Lists commands without importing their modules; imports the one that runs."""
+    """A group of commands that imports only the module of the command that runs."""
 
     entries: tuple[Command, ...]
 
@@ -134,29 +134,30 @@ class _LazyGroup(TyperGroup):
             return found, None, rest
         entry = next((entry for entry in self.entries if entry.name == found), None)
         if entry is None:
-            return found, listed, rest  # `found` is a group
+            return found, listed, rest  # `listed` is the group `papers`
         if ctx.obj and not entry.beam:
             raise UserError(f"{found} takes no Beam options")
         if entry.literal and not {"-h", "--help"} & set(rest):
-            at = rest.index("--json") if "--json" in rest else len(rest)  # the only option
+            # Only `--json FILE` is an option. "--" makes all other arguments values.
+            at = rest.index("--json") if "--json" in rest else len(rest)
             rest = [*rest[at : at + 2], "--", *rest[:at], *rest[at + 2 :]]
         return found, entry.load(), rest
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command and return its exit code.
 
     Returns:
-        0 if it succeeded, 1 if `compare` found a difference, 2 after an error (one line on
-        stderr), 130 if it was interrupted.
+        0 if the command succeeded, 1 if `compare` found a difference, 2 after an error, which is
+        printed as one line on stderr, and 130 if the command was interrupted.
     """
     _prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     end = given.index("--") if "--" in given else len(given)
-    # torch's threads sleep while they wait: on busy cores they would starve each other.
+    # Waiting threads of torch must sleep. If they spin, they take the cores from working threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    logging.getLogger().setLevel(logging.ERROR)  # Beam warns about unused clouds
-    logging.getLogger("fairseq.tasks").setLevel(logging.ERROR)  # warns about tensorboardX
+    logging.getLogger().setLevel(logging.ERROR)  # Beam warns about cloud services that are unused
+    logging.getLogger("fairseq.tasks").setLevel(logging.ERROR)  # it warns about tensorboardX
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.jit")  # from fairseq
     try:
         for argument in given:
@@ -165,31 +166,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = application().main(
             given[:end], prog_name="paraloom", standalone_mode=False, obj=given[end + 1 :]
         )
-    except SystemExit as error:  # from Typer and rich, if stdout is a closed pipe
+    except SystemExit as error:  # Typer and rich raise it if stdout is a closed pipe
         return 2 if error.code else 0
-    except BaseException as error:  # a library in Rust panics with a type that is no `Exception`
+    except BaseException as error:  # a panic in a Rust library is not a subclass of `Exception`
         if not is_interrupt(error):
             say(f"paraloom: {in_a_line(error)}")
             return 2
         code = 130
     if code == 130:
-        if arguments is None:  # else Ctrl-C while threads end prints a traceback
+        if arguments is None:  # a second Ctrl-C while threads end would print a traceback
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         say(INTERRUPTED)
     return code or 0
 
 
 def _prepare_streams() -> None:
-    """Make standard streams that can print any text."""
+    """Make stdout and stderr accept characters that their encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # most encodings lack characters
+            stream.reconfigure(errors="backslashreplace")
     if not isinstance(sys.stderr, Lossy):
         sys.stderr = Lossy(sys.stderr)
 
 
 def application() -> Any:
-    """The group of all commands."""
+    """Build the group of all commands, with the group `papers` in it."""
     completion = "paraloom --install-completion installs completion for your shell."
     root = _group(_root, COMMANDS, f"paraloom COMMAND --help describes a command. {completion}")
     papers = _group(_papers, PAPERS)

@@ -1,4 +1,4 @@
-"""The functions for notebooks: `paraloom.run`, `open_run` and `score`; see docs/library.md."""
+"""Functions for notebooks and programs, which docs/library.md describes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class OpenedRun:
-    """A run's finished stages: their pairs, their records, and the encoder.
+    """A run folder, opened to read its pairs, its records and its encoder.
 
     >>> run = open_run("runs/sample")
     >>> run.pairs("select").count_rows() < run.pairs("score").count_rows()
@@ -47,11 +47,11 @@ class OpenedRun:
 
     @property
     def stages(self) -> list[str]:
-        """The names of the finished stages, in their order."""
+        """The names of the finished stages, in the order in which they run."""
         return list(self._record.stages)
 
     def record(self, stage: str) -> StageRecord:
-        """The record of a finished stage, by the name of the stage or of its folder."""
+        """Return the record of a finished stage. `stage` may also be the name of its folder."""
         stage = stage_in(stage)
         if stage not in self._record.stages:
             finished = ", ".join(self.stages)
@@ -59,9 +59,10 @@ class OpenedRun:
         return self._record.stages[stage]
 
     def pairs(self, stage: str = "select") -> ds.Dataset:
-        """The pairs of a stage as an Arrow data set, which reads rows when they are needed.
+        """Return the pairs of a stage as an Arrow data set, which reads rows lazily.
 
-        The columns of each stage are in docs/columns.md. A run in an object store is fetched.
+        docs/columns.md lists the columns of each stage. If the run is in an object store, the
+        stage's part files are downloaded.
         """
         if not isinstance(self.record(stage), PairsRecord):
             raise UserError(f"{self.folder}: {stage} is a stage without pairs")
@@ -72,7 +73,7 @@ class OpenedRun:
         return ds.dataset(paths, format="parquet")
 
     def encoder(self) -> SentenceEncoder:
-        """The encoder that the run trained; with several rounds, the best round's encoder."""
+        """Load the encoder that the run trained, or the best round's encoder if it has rounds."""
         from paraloom.models.embeddings.model import load_encoder
 
         self.record("embeddings")
@@ -80,8 +81,10 @@ class OpenedRun:
 
 
 def open_run(folder: str | Path, beam: Sequence[str] = ()) -> OpenedRun:
-    """Open a run folder, on this machine or in an object store; `beam` has Beam's options for
-    object stores, as on the command line after `--`."""
+    """Open a run folder on this machine or in an object store.
+
+    `beam` contains Beam's options for the object store, as after `--` on the command line.
+    """
     connect(beam, [str(folder)])
     return OpenedRun(str(folder))
 
@@ -93,13 +96,13 @@ def run(
     changes: Sequence[str] = (),
     beam: Sequence[str] = (),
 ) -> OpenedRun:
-    """Bring a run up to date, as the command line does, and open it; progress goes to stderr.
+    """Run the stages that are not up to date, and open the run. Progress is printed on stderr.
 
     Args:
-        config: a YAML file, "sample", or a configuration's values.
-        command: the last stage to make: `ingest`, `score`, `select`, …, or `corpus` for all.
-        changes: `key.sub=value`, as on the command line after `--set`.
-        beam: Beam's options, as on the command line after `--`.
+        config: the path of a YAML file, "sample", or the values of a configuration.
+        command: a command that runs stages, such as `ingest`, `select` or `corpus`.
+        changes: changes of single keys, `key.sub=value`, as after `--set` on the command line.
+        beam: Beam's options, as after `--` on the command line.
 
     >>> config = {
     ...     "run": "runs/own",
@@ -117,7 +120,7 @@ def run(
         options = parse_config(dict(config), changes)
     else:
         options = read_config(str(config), changes)
-    with redirect_stdout(sys.stderr):  # stdout belongs to the calling program
+    with redirect_stdout(sys.stderr):  # only the calling program writes to stdout
         run_stages(options, TARGETS[command], beam)
     return OpenedRun(options.run)
 
@@ -130,16 +133,16 @@ def score(
     language: str = "en",
     **resources: Any,
 ) -> pa.Table:
-    """Score n pairs of sentences.
+    """Compute scores of n pairs of sentences.
 
     Args:
-        scorers: names of Paraloom's scorers (docs/scorers.md) or of plug-ins.
-        language: the code of both sides' language.
-        resources: paths of the scorers' resources, by name: `paragram="vectors.txt"`.
+        scorers: names of Paraloom's scorers, which docs/scorers.md lists, or of plug-ins.
+        language: the language code of both sides.
+        resources: paths of the resources that scorers read, such as `paragram="vectors.txt"`.
 
     Returns:
-        Columns `reference_tokens`, `translation_tokens` (int16) and one for each scorer
-        (float32), n rows.
+        A table of n rows with the int16 columns `reference_tokens` and `translation_tokens`, and
+        a float32 column for each scorer.
 
     >>> score(["a dog runs fast ."], ["a dog runs ."])["trigram_overlap"].to_pylist()
     [0.5]

@@ -1,7 +1,7 @@
-"""The configuration of a run: read and checked before any work starts.
+"""The configuration of a run, which is checked before any work starts.
 
-`options` declares the keys, `read` reads a YAML file; `paraloom.papers.documentation` writes
-the JSON Schema and the configuration page.
+`options` declares the keys, and `read` reads YAML files. `paraloom.papers.documentation` generates
+the JSON Schema and the page docs/configuration.md from the declarations.
 """
 
 from paraloom.pipeline.config.options import Config

@@ -1,4 +1,4 @@
-"""The keys of `input`."""
+"""The configuration section `input`."""
 
 import operator
 import re
@@ -18,68 +18,74 @@ from paraloom.models.text.language_identifier import OwnIdentifier
 InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
 
 MAX_CHARACTERS = 2_000
-"""Longer sentences are rejected."""
-_CODE = re.compile("[A-Za-z]{1,8}([_-][A-Za-z0-9]{1,8}){0,7}")  # a code may become a file's name
+"""The largest number of characters in a sentence. Rows with a longer sentence are rejected."""
+_CODE = re.compile("[A-Za-z]{1,8}([_-][A-Za-z0-9]{1,8}){0,7}")  # valid in file names
 
 
 class InputOptions(Options):
-    """The bitext; required unless `embeddings.task` does not read the corpus."""
+    """The bitext. Required, unless `embeddings.task` does not read the corpus."""
 
     format: Format
     """Format of the files."""
     paths: list[InputGlob] | dict[str, InputGlob | list[InputGlob]]
-    """Files or globs. moses needs `{source: …, reference: …}`; hub needs data sets (`owner/name`,
-    `owner/name@revision`) or folders like one; opus needs names of corpora (`Books`,
-    `Books@v1`)."""
+    """Files or globs. The format moses needs `{source: …, reference: …}`. The format hub needs
+    names of data sets (`owner/name`, `owner/name@revision`), or folders with the layout of a data
+    set. The format opus needs names of corpora (`Books`, `Books@v1`)."""
     columns: dict[str, str] = Field(default={})
-    """Names of the columns `source`, `reference` and `id` in parquet, jsonl, csv and hub, if they
-    differ; a nested column is named `translation.cs`. If `id` is not set, a column `id` (in
-    TMX `tuid`) is used if it exists; a row without an id gets one that is made from its texts."""
+    """Names of the columns `source`, `reference` and `id` in the formats parquet, jsonl, csv and
+    hub, if the files use other names. `translation.cs` names a nested column. Without a name for
+    `id`, ids come from the column `id` (in TMX from `tuid`) if it exists. A row without an id gets
+    an id that is computed from its texts."""
     keep: list[str] = Field(default=[])
-    """Further columns (text, numbers, true or false) to copy into corpus and release; `where` and
-    `select.where` may name them."""
+    """Further columns to copy into the corpus and the release. Their values are texts, numbers or
+    booleans. Conditions in `where` and `select.where` may name these columns."""
     subset: str | None = None
-    """The subset of a data set of format hub; null: its only subset, or the default one."""
+    """Subset of a data set, for the format hub. null: the only subset or the default subset."""
     split: str = "train"
-    """The split of a data set of format hub."""
+    """Split of a data set, for the format hub."""
     shard_rows: Count | None = None
-    """Input lines in a shard, which is the unit of parallel work and of resuming; null: 500 to
-    10,000, by the size of the input. With a number, a growing corpus keeps its finished shards."""
+    """Number of input lines in a shard. A shard is the unit of parallel work and of resuming. null:
+    500 to 10,000, depending on the size of the input. Set a number for a growing corpus: finished
+    shards then remain valid."""
     source_language: str = "cs"
-    """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`); determines the tag
-    for a multilingual model and the tokenisation of the source, and names the dictionaries of a
-    model trained here."""
+    """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`). It determines the
+    tokenisation of the source and the language tag for a multilingual model. It is also part of
+    the dictionaries' names if the run trains a translation model."""
     target_language: str = "en"
-    """Language code of the reference side, and so of the paraphrases; determines the tag for a
-    multilingual model and the tokenisation of references and translations; see languages.md. With
-    `format: text` it is the language of the text, which is translated into `source_language` and
-    back."""
+    """Language code of the reference side and therefore of the paraphrases. It determines the
+    tokenisation of references and translations, and the language tag for a multilingual model. With
+    `format: text`, it is the language of the text, which is translated into `source_language` and
+    back. See languages.md."""
     check_languages: bool = True
-    """Check the two codes, and that the first rows and the translation model are in these
-    languages. A certain mistake ends the command; a possible mistake prints a notice. false:
+    """Check both language codes, and check that the first rows and the translation model are in
+    these languages. A certain mistake ends the command. A possible mistake prints a notice. false:
     no check."""
     language_identifier: Annotated[str | None, Field(exclude_if=operator.not_)] = None
-    """Your own function to identify languages for `where` and `check_languages`: `FILE.py:NAME`, or
-    `MODULE:NAME` in an installed package; null: fastText's lid.176. See languages.md."""
+    """A function of yours that identifies languages for `where` and `check_languages`:
+    `FILE.py:NAME`, or `MODULE:NAME` in an installed package. null: fastText's model lid.176. See
+    languages.md."""
     license: str | None = None
-    """Licence of the bitext; copied into data card and model card."""
+    """Licence of the bitext. It is copied into the data card and the model card."""
     clean: list[Literal["entities", "whitespace", "nfc"]] = Field(default=[])
-    """How source and reference are cleaned before they are checked. entities: HTML entities become
-    their characters, once; whitespace: tabs, line feeds and U+2028 become a space; nfc: text is
-    normalised to Unicode's form NFC. The changed pairs are counted; see inputs.md."""
+    """How to clean source and reference before they are checked. entities: replace HTML entities by
+    their characters, once. whitespace: replace tabs, line feeds and U+2028 by a space. nfc:
+    normalise the text to Unicode's form NFC. The report counts the changed pairs. See
+    inputs.md."""
     where: list[str] = Field(default=[])
-    """Conditions on a pair before its translation, all of which must hold: `source_tokens <= 60`,
-    `token_ratio in 0.5..1.25`, `source_language = cs`, `identical = no`; see choosing-pairs.md."""
+    """Conditions that a pair must meet to be translated, such as `source_tokens <= 60`,
+    `token_ratio in 0.5..1.25`, `source_language = cs` or `identical = no`. All conditions must
+    hold. See choosing-pairs.md."""
     unique: Literal["source", "pair"] | None = None
-    """source: equal sources of a shard are translated once, and every row gets the translation;
-    pair: a repeated pair of source and reference is rejected; null: neither."""
+    """source: translate equal sources in a shard once, and give every row the translation. pair:
+    reject a row whose source and reference repeat an earlier row. null: neither."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
-    """Reject a row that nearly repeats an earlier one: the Jaccard index of the character 4-grams
-    of each side is at least this, such as 0.7; null: near-copies stay. See choosing-pairs.md."""
+    """Reject a near-copy of an earlier row. On each side of a near-copy, the Jaccard index of the
+    character 4-grams is at least this value, such as 0.7. null: keep near-copies. See
+    choosing-pairs.md."""
 
     @property
     def languages(self) -> Languages:
-        """The languages of the two sides, as the user writes them."""
+        """The language codes of the two sides, as the user wrote them."""
         return Languages(self.source_language, self.target_language)
 
     @property
@@ -89,18 +95,18 @@ class InputOptions(Options):
 
     @property
     def identifier(self) -> OwnIdentifier | None:
-        """The function that `language_identifier` names."""
+        """The user's function for `language_identifier`, if the key is set."""
         return OwnIdentifier.find(entry) if (entry := self.language_identifier) else None
 
     def accepted(self, pairs: pa.Table) -> pa.Table:
-        """The pairs that meet the conditions of `where`."""
+        """Return the pairs that meet the conditions of `where`."""
         source, reference = (pairs[side].combine_chunks() for side in ("source", "reference"))
         why = reasons(source, reference, self.conditions, self.languages, pairs, self.identifier)
         return pairs.filter(pa.array(why == ""))
 
     @property
     def layout(self) -> Layout:
-        """The columns, languages and cleaning that readers apply."""
+        """The options that readers of bitext need."""
         return Layout(
             columns=self.columns,
             keep=tuple(self.keep),

@@ -1,7 +1,7 @@
-"""Checks that a configuration names the languages of its texts and of its translation model.
+"""Checks of the configured languages against the texts and the translation model.
 
-A certain mistake is a UserError, a possible one a notice. `input.check_languages: false` skips all
-checks but `of_codes`.
+A certain mistake raises a UserError, and a possible mistake prints a notice. The key
+`input.check_languages: false` disables all checks except `of_codes`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,40 +17,44 @@ from paraloom.models.printing import say
 from paraloom.models.text.language_identifier import Spoken, spoken
 from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 
-_ROWS, _FILES = 100, 20  # rows to identify, and the most files to take them from
-_SHARE = 0.8  # a verdict needs this share of rows plainly in one language
-_CHANCE = 0.2  # and at most this share of rows possibly in the configured language
-_NOTICE, _SWAPPED, _CERTAIN = 3, 5, 20  # rows that each verdict needs
+_ROWS, _FILES = 100, 20  # number of rows to identify, and of the files that contain these rows
+_SHARE = 0.8  # least share of rows that are clearly in one language other than the configured one
+_CHANCE = 0.2  # largest share of rows that may be in the configured language
+_NOTICE, _SWAPPED, _CERTAIN = 3, 5, 20  # least number of rows for each conclusion
 _GO_ON = "if the configuration is right, set input.check_languages: false"
 
 
 def of_codes(options: InputOptions) -> Iterator[str]:
-    """A notice if the configuration names one language for both sides."""
+    """Yield a notice if both sides are configured to have the same language."""
     name = language_name(options.target_language)
     if READERS[options.format].is_mined:
         return
     if short_code(options.source_language) == short_code(options.target_language):
-        yield f"input.source_language: equals input.target_language ({name}); one may be wrong"
+        yield (
+            f"input.source_language: equals input.target_language ({name}); "
+            "one of them may be wrong"
+        )
 
 
 def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
-    """Check the languages of the first rows that `input.where` accepts. Call it before ingest,
-    which reports whatever else is wrong with a file.
+    """Check the languages of the first rows that `input.where` accepts.
+
+    Nothing is checked if a file cannot be read, because the stage `ingest` reports the error.
     """
     if not options.check_languages:
         return
     some, blocks = bitexts[:: -(-len(bitexts) // _FILES)], []
     try:
         for bitext in some:
-            begun = replace(bitext, sha256=())  # a checksum would need the whole file
+            begun = replace(bitext, sha256=())  # verifying the checksum would read the whole file
             rows = read_bitext(begun, rows=-(-_ROWS // len(some)), max_characters=MAX_CHARACTERS)
             blocks.append(next(rows).pairs)
         pairs = options.accepted(pa.Table.from_batches(blocks))
-    except (UserError, TypeError, pa.ArrowException):  # the last two: from kept columns' conditions
+    except (UserError, TypeError, pa.ArrowException):  # a condition may not fit a kept column
         return
     codes = {"source": options.source_language, "reference": options.target_language}
     if READERS[options.format].is_mined:
-        del codes["source"]  # it is a paraphrase, in the same language
+        del codes["source"]  # both sides have the same language
     found = {s: spoken(pairs[s], code, options.identifier) for s, code in codes.items()}
     line, certain = judge(found, codes)
     if certain:
@@ -60,12 +64,15 @@ def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
 
 
 def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, bool]:
-    """Find the sides that are not in their configured language. Return a message on them ("" if
-    there are none), and whether the mistake is certain.
+    """Find the sides that are not in their configured language.
 
-    It is not certain if there are few rows, if the identifier does not know the configured language
-    or confuses it with the language found, or if both sides are in one language: the beginning may
-    be untranslated.
+    A mistake is not certain in three cases. There may be few rows. The identifier may not support
+    the configured language, or may confuse it with the identified language. Both sides may be in
+    one language, because the first rows of the bitext were not translated.
+
+    Returns:
+        A message about these sides, which is empty if there are none, and whether the mistake is
+        certain.
     """
     wrong = {
         side: of
@@ -79,9 +86,9 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
     if len(wrong) == 2 and [reference, source] == [*map(short_code, codes.values())]:
         name = language_name(reference)
         line = (
-            f"input: the first sources are {language_name(source)}, the references {name}: swap "
-            f"the sides (columns of a file, input.paths or input.columns); or, for {name} "
-            "paraphrases, the two codes"
+            f"input: the first sources are {language_name(source)}, and the first references are "
+            f"{name}; swap the two sides in the files, input.paths or input.columns, or swap the "
+            f"two language codes to make {name} paraphrases"
         )
         return line, all(certain) and rows >= _SWAPPED
     lines = (
@@ -94,8 +101,11 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
 
 
 def check_model(model: NmtModel, key: str, languages: Languages) -> None:
-    """Check that a model translates between the languages; a model whose files name no languages
-    passes. `key` is the configuration key that names the model."""
+    """Check that a model translates between the configured languages.
+
+    A model whose files do not name languages is accepted. `key` is the configuration key that
+    names the model.
+    """
     (source, target), wanted = model.languages, (languages.source or "", languages.target or "")
     line = f"{key}: {model.path} translates {source} into {target}, not {' into '.join(wanted)}"
     if differ(target, wanted[1]):

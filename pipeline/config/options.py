@@ -1,4 +1,4 @@
-"""The keys of a configuration, their types, defaults and meaning."""
+"""The keys of a configuration, with their types, defaults and descriptions."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,55 +27,57 @@ from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions, 
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
 MODEL_KEYS |= {"no_antonyms": "wordnet", "same_roles": "spacy"}
-"""For each scorer with a model, the key that names the model; its resource has the key's name."""
+"""The key that names the model of each scorer with a model. It is also the resource's name."""
 
 
 class ScoreOptions(Options):
-    """The scores of every pair."""
+    """The scores of the pairs."""
 
     scorers: Annotated[list[str], Field(min_length=1)] = Field(
         default=["translation_score", "trigram_overlap", "paragram_similarity"]
     )
-    """Scores to compute; each becomes a column and gets deciles. If this key, word vectors and
-    phrases are all missing, paragram_similarity is left out, and the default of `select` is deciles
-    3 to 9 of translation_score. Name a scorer of your own as an installed package declares it, or
-    as `FILE.py:NAME`; see scorers.md."""
+    """Scores to compute. Each score becomes a column and gets deciles. To use a scorer of your own,
+    give the name that an installed package declares, or `FILE.py:NAME`. If `scorers`, `paragram`
+    and `phrases` are all missing, paragram_similarity is left out, and `select` uses deciles 3 to 9
+    of translation_score by default. See scorers.md."""
     paragram: InputFile | None = None
-    """Word vectors in text form (`word v1 … vd`); null trains them on `phrases`."""
+    """Word vectors in text form (`word v1 … vd`). null: train them on `phrases`."""
     phrases: InputFile | None = None
-    """Phrase pairs: PPDB text, tab-separated pairs or a lexicon (`word paraphrase …`); plain or
-    compressed."""
+    """Phrase pairs, plain or compressed: PPDB text, tab-separated pairs, or a lexicon (`word
+    paraphrase …`)."""
     idf: InputFile | None = None
-    """IDF of words in text form (`word idf`), for mean_idf; null: computed on the references."""
+    """IDF of words in text form (`word idf`), for mean_idf. null: compute it on the references."""
     sentence_model: HubModel | None = None
-    """A model of sentence-transformers for sentence_similarity: a folder, or a name on Hugging
-    Face's Hub (`owner/name`, `owner/name@revision`)."""
+    """Model of sentence-transformers for sentence_similarity: a folder, or a name on the Hugging
+    Face Hub (`owner/name`, `owner/name@revision`)."""
     cross_encoder_model: HubModel | None = None
-    """A cross-encoder of sentence-transformers for cross_encoder, named in the same way."""
+    """Cross-encoder of sentence-transformers for cross_encoder: a folder, or a name on the Hub."""
     compute_type: Literal["auto", "int8"] = "auto"
-    """Weights of sentence_model and cross_encoder_model. auto: float16 on a GPU, otherwise float32.
-    int8: 8 bits on a CPU, for networks like BERT; two to three times as fast as float32. Cosines of
-    MiniLM change by 0.006 on average and 0.03 at most; one pair in eight changes its decile."""
+    """Number type of the weights of sentence_model and cross_encoder_model. auto: float16 on a GPU,
+    float32 on a CPU. int8: 8 bits on a CPU, for networks like BERT. int8 is two to three times as
+    fast as float32. It changes the cosines of MiniLM by 0.006 on average and by 0.03 at most, so
+    that one pair in eight changes its decile."""
     spacy: UncheckedFile | None = None
     """Name or folder of a spaCy pipeline with a parser, for same_roles."""
     wordnet: UncheckedFile | None = None
-    """WordNet's folder, for no_antonyms; Debian's package wordnet-base has /usr/share/wordnet."""
+    """Folder of WordNet, for no_antonyms. Debian's package wordnet-base installs it in
+    /usr/share/wordnet."""
     resources: dict[str, InputFile] = Field(default={})
     """Files or folders that your own scorers read, by the name of the scorer's resource."""
     columns: dict[str, InputGlob | list[InputGlob]] = Field(default={})
-    """Scores that were computed elsewhere: `NAME: FILES` (paths or globs), Parquet or TSV with ids
-    and values; see scorers.md."""
+    """Scores that another program computed: `NAME: FILES`. The files (paths or globs) are Parquet
+    or TSV with ids and values. See scorers.md."""
     training: ParagramOptions = ParagramOptions()
 
     @property
     def names(self) -> list[str]:
-        """The columns of the scores."""
+        """The columns of the scores, in their order."""
         names = [*(column_of(entry) for entry in self.scorers), *self.columns]
-        return sorted(names, key=ENCODER.__eq__)  # the encoder's column is added last
+        return sorted(names, key=ENCODER.__eq__)  # a later round adds the encoder's column last
 
     @property
     def sources(self) -> list[ScorerSource]:
-        """Where the scorers that are not Paraloom's come from."""
+        """The sources of the scorers that are not built in."""
         own = ("translation_score", *SCORERS)
         return [
             *(source_of(entry) for entry in self.scorers if entry not in own),
@@ -98,11 +100,11 @@ class ScoreOptions(Options):
         ):
             if not _NAME.fullmatch(name):
                 raise ValueError(
-                    f"{key}: {name!r} cannot name a column: letters, digits and _ only, and not "
-                    "…_decile"
+                    f"{key}: {name!r} cannot be the name of a column; use letters, digits and _, "
+                    "begin with a letter, and do not end in _decile"
                 )
             if name in taken:
-                raise ValueError(f"{key}: {name} already names a column or value; rename yours")
+                raise ValueError(f"{key}: {name} is already in use; rename your score")
             taken.add(name)
         for name, key in MODEL_KEYS.items():
             if name in self.scorers and getattr(self, key) is None:
@@ -113,20 +115,20 @@ class ScoreOptions(Options):
 
 _NAME = re.compile(r"(?!.*_decile$)[A-Za-z]\w*", re.ASCII)
 _TAKEN = {*schema.scored((), generators=True).names, schema.REASON.name, *CHOSEN}
-"""Names that a user's score cannot have: other columns, and other values of `select.by`."""
+"""Names that a user's score cannot have, because columns or values of `select.by` have them."""
 
 
 class LoopOptions(Options):
-    """Rounds: the encoder scores the corpus that it was trained on."""
+    """Rounds of selection and training."""
 
     rounds: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of rounds of selection and training. From the second round on, pairs are selected by
-    their similarity according to the encoder of the round before. The encoder that agrees best with
-    `select.labelled` is the result."""
+    their similarity according to the previous round's encoder. The result is the encoder that
+    agrees best with `select.labelled`."""
 
 
 class EvaluateOptions(Options):
-    """The tests of the trained encoder."""
+    """The evaluation of the trained encoder."""
 
     sts: InputFile | None = None
     """Folder of STS files (`<year>/<data set>.tsv`: score, sentence, sentence)."""
@@ -143,15 +145,15 @@ class Config(Options):
     """Seed of all random numbers."""
     accelerator: str | None = None
     """Beam resource hint for the stages that load a translation model, such as
-    `type:nvidia-l4;count:1`; one process serves all GPUs of a machine, so `count` may be higher."""
+    `type:nvidia-l4;count:1`. One process uses all GPUs of a machine, so `count` may be higher."""
     max_rejected: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """Largest share of its rows that a stage may reject. If it rejects more, the run stops: during
-    the stage, once the finished shards have 1,000 rows; otherwise at the stage's end. Rows that
-    `input.where`, `unique` and `near_duplicates` reject do not count. 1: the run never stops."""
+    """Largest share of rows that a stage may reject. If a stage rejects more, the run stops. The
+    share is checked as soon as the finished shards have 1,000 rows, and at the end of the stage.
+    Rows that `input.where`, `unique` and `near_duplicates` reject do not count. 1: no limit."""
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     generators: Generators = None
-    """What makes candidates: `nmt`, language models; null: `nmt` alone; see generators.md."""
+    """Generators of candidates: `nmt` and language models. null: `nmt` alone. See generators.md."""
     score: ScoreOptions = ScoreOptions()
     select: SelectOptions = SelectOptions()
     embeddings: AnyEmbeddingOptions = EmbeddingOptions()
@@ -161,22 +163,22 @@ class Config(Options):
 
     @property
     def written(self) -> dict[str, Any]:
-        """The keys as a run records them, without credentials and environment variables' values."""
-        return dict(_recorded(self._written or self.model_dump()))
+        """The keys as a run records them, without credentials and values of variables."""
+        return dict(_without_credentials(self._written or self.model_dump()))
 
     @property
     def is_plain_text(self) -> bool:
-        """Whether the input has one language, and a forward model makes the sources."""
+        """Whether the input is text in one language, for which a forward model makes sources."""
         return self.input is not None and not READERS[self.input.format].has_source
 
     @property
     def is_mined(self) -> bool:
-        """Whether the input has pairs of one language, which nothing translates."""
+        """Whether the input contains pairs in one language, which are not translated."""
         return self.input is not None and READERS[self.input.format].is_mined
 
     @property
     def languages(self) -> Languages:
-        """The languages that a translation model translates between."""
+        """The two languages of the translation model."""
         return self.input.languages if self.input else Languages()
 
     @property
@@ -191,7 +193,7 @@ class Config(Options):
 
     @property
     def nmt_name(self) -> str | None:
-        """The name of the generator of kind `nmt`; None if `generators` has no such generator."""
+        """The name of the generator of kind `nmt`, if `generators` has such a generator."""
         return next((of.name for of in self.generators or () if of.kind == "nmt"), None)
 
     @property
@@ -201,33 +203,31 @@ class Config(Options):
 
     @property
     def has_model(self) -> bool:
-        """Whether there is a translation model, which scores the candidates."""
+        """Whether the run has a translation model, which scores the candidates."""
         return self.translates or (self.nmt.model is not None and not self.is_mined)
 
     @property
     def variant(self) -> dict[str, bool]:
-        """The optional columns of the candidates, as keywords of `schema.translated`."""
+        """The optional columns of the candidates, as keyword arguments of `schema.translated`."""
         several = self.generators is not None
         candidates = several or (self.translates and self.nmt.candidates > 1)
         return {"candidates": candidates, "generators": several, "nmt": self.has_model}
 
     @property
     def kept(self) -> list[str]:
-        """The columns, other than scores, that conditions may name."""
+        """The columns that conditions may name in addition to scores."""
         kept = self.input.keep if self.input else []
         return [*kept, *[schema.GENERATOR.name] * bool(self.generators)]
 
     @property
     def places(self) -> list[str]:
-        """The folders of the derived runs, below the run's folder."""
+        """The folders of the derived runs, relative to the run's folder."""
         rounds = range(1, self.loop.rounds + 1) if self.loop.rounds > 1 else ()
-        return [
-            *(f"rounds/{number}" for number in rounds),
-            *(f"selections/{name}" for name in self.select.selections),
-        ]
+        selections = [f"selections/{name}" for name in self.select.selections]
+        return [*(f"rounds/{number}" for number in rounds), *selections]
 
     def derived(self, place: str) -> Self:
-        """The configuration of the named selection or round in a place."""
+        """Return the configuration of the round or named selection in the folder `place`."""
         kind, _, name = place.partition("/")
         if kind == "selections":
             own = self.select.selections[name]
@@ -277,11 +277,9 @@ class Config(Options):
             self.derived(f"selections/{name}")._check_selection(f"select.named.{name}")
 
     def _check_mined(self) -> None:
-        """Refuse keys that need a source or a translation model; drop default scorers that do."""
+        """Check that no key needs a source or a translation model, and leave out such defaults."""
         if self.generators is not None:
-            raise ValueError(
-                "generators: input.format pairs has nothing to translate; take them out"
-            )
+            raise ValueError("generators: must be null, since input.format pairs is not translated")
         needs = {"translation_score", *(n for n, of in SCORERS.items() if "source" in of.reads)}
         if "scorers" not in self.score.model_fields_set:
             self._leave_out(needs)
@@ -292,13 +290,13 @@ class Config(Options):
             )
 
     def _leave_out(self, scorers: Collection[str]) -> None:
-        """Drop default scorers. The key stays unset, so that a copy with other keys chooses its
-        own default."""
+        """Leave out default scorers. The key stays unset, so that a changed copy of the
+        configuration chooses its default again."""
         self.__dict__["score"] = score = self.score.model_copy()
         score.__dict__["scorers"] = [name for name in score.scorers if name not in scorers]
 
     def _leave_out_paragram(self) -> None:
-        """Drop `paragram_similarity` from the defaults if no key names vectors or phrases."""
+        """Leave `paragram_similarity` out of the defaults without word vectors and phrases."""
         score, select, default = self.score, self.select, SelectOptions().by
         if score.model_fields_set & {"scorers", "paragram", "phrases"}:
             return
@@ -318,17 +316,18 @@ class Config(Options):
             return
         names = [of.name for of in self.generators]
         if len({*names}) < len(names):
-            raise ValueError("generators: two have the same name")
+            raise ValueError("generators: two generators have the same name")
         if not self.chats or len(names) - len(self.chats) > 1:
-            raise ValueError("generators: needs one or more of kind chat, at most one of kind nmt")
+            raise ValueError(
+                "generators: needs at least one generator of kind chat, and at most one of kind nmt"
+            )
         total = sum(of.n for of in self.chats) + self.translates * self.nmt.candidates
         if total > MOST:
-            raise ValueError(f"generators: {total} candidates of a pair are more than {MOST}")
-        share = self.select.per_generator
-        if share and share * len(names) < 1:
+            raise ValueError(f"generators: {total} candidates per pair exceed the limit of {MOST}")
+        share, least = self.select.per_generator, 1 / len(names)
+        if share and share < least:
             raise ValueError(
-                f"select.per_generator: {share:g} of {len(names)} generators is not the whole "
-                f"corpus; it needs at least {1 / len(names):.3g}"
+                f"select.per_generator: must be at least {least:.3g} with {len(names)} generators"
             )
         lacking = {"translation_score", "dual_score"}.intersection(self.score.scorers)
         if lacking and not self.has_model:
@@ -381,17 +380,17 @@ _USER = re.compile(r"(?<=://)[^/\s@]+@")
 _QUERY = re.compile(r"\b(https?://[^\s?]*)\?[^\s,;)]*")
 
 
-def _recorded(value: Any) -> Any:
-    """Remove credentials from JSON values: the user from addresses, and on the web the query."""
+def _without_credentials(value: Any) -> Any:
+    """Remove user names and passwords from URLs in JSON values, and queries from web addresses."""
     if isinstance(value, Mapping):
-        return {name: _recorded(inner) for name, inner in value.items()}
+        return {name: _without_credentials(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_recorded(item) for item in value]
+        return [_without_credentials(item) for item in value]
     return _QUERY.sub(r"\1", _USER.sub("", value)) if isinstance(value, str) else value
 
 
 def _check_each(key: str, conditions: Sequence[str], check: Callable[[Predicate], object]) -> None:
-    """Check the conditions of a key; a ValueError names the wrong condition."""
+    """Check the conditions in the list `key`. A ValueError names the wrong condition."""
     for i, text in enumerate(conditions):
         try:
             check(Predicate.parse(text))

@@ -1,4 +1,4 @@
-"""Reads a configuration: YAML, environment variables, changes from the command line."""
+"""Reads a configuration from YAML, environment variables and changes on the command line."""
 
 import os
 import re
@@ -13,14 +13,17 @@ from paraloom.models.structured import parse_yaml, read_yaml
 from paraloom.pipeline.config.options import Config
 
 SAMPLE = Path(__file__).resolve().parents[1] / "sample"
-"""The sample that is part of the package; `${PARALOOM_SAMPLE}` in a configuration."""
+"""The folder of the packaged sample. In a configuration, `${PARALOOM_SAMPLE}` is this folder."""
 
 
 def read_config(path: str | Path | None, changes: Sequence[str] = (), name: str = "") -> Config:
-    """Read a YAML file, if there is one, and apply `key.sub=value` changes to it.
+    """Read a YAML file and apply changes to it.
 
-    `key.sub+=value` appends to a list. With a `name`, changes of `select` apply to the selection of
-    this name only. The path `sample` is the package's sample, if no file has that name.
+    Args:
+        path: a YAML file, or "sample" for the packaged sample. None starts from an empty
+            configuration.
+        changes: `key.sub=value` sets a key, and `key.sub+=value` appends to a list.
+        name: the named selection that changes of `select` apply to. "" stands for the run's corpus.
     """
     if is_sample(path):
         path = SAMPLE / "sample.yaml"
@@ -31,7 +34,7 @@ def read_config(path: str | Path | None, changes: Sequence[str] = (), name: str 
 
 
 def is_sample(path: str | Path | None) -> bool:
-    """Whether this names the package's sample: it is `sample`, and no file has that name."""
+    """Whether the path names the packaged sample: it is "sample", and no such file exists."""
     return path == "sample" and not Path(path).exists()
 
 
@@ -42,7 +45,7 @@ def parse_config(
     *,
     where: str | Path | None = None,
 ) -> Config:
-    """Make a configuration from the values of a YAML file; errors name the file by `where`."""
+    """Make a configuration from the values of a YAML file; `where` names the file in errors."""
     own = [change for change in changes if name and change.startswith("select.")]
     select = values.get("select") or {}
     if own:
@@ -85,10 +88,11 @@ def _set(values: dict[str, Any], change: str) -> None:
 
 
 def _with_variables(values: dict[str, Any]) -> Config:
-    """Replace environment variables by their values; in `written`, their names remain.
+    """Make a configuration in which environment variables are replaced by their values.
 
-    `written` has a variable's value only where its name would be invalid, such as in a language
-    code, and in the last part of `run`, because cards show both.
+    `Config.written` keeps the names of the variables. Two places contain a variable's value
+    instead: keys in which a name is invalid, such as language codes, and the last part of `run`,
+    which cards show.
     """
     shown: dict[str, str] = {}
     environment = {"PARALOOM_SAMPLE": str(SAMPLE), **os.environ}
@@ -116,7 +120,7 @@ def _with_variables(values: dict[str, Any]) -> Config:
 
 
 def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:
-    """Replace `${NAME}` by `look_up(NAME, key)` in all text; check that the text is UTF-8."""
+    """Replace `${NAME}` by `look_up(NAME, key)` in all texts, and check that they are UTF-8."""
     if isinstance(value, Mapping):
         if odd := [n for n in value if not isinstance(n, str) and type(n) is not int]:
             raise ValueError(
@@ -135,7 +139,7 @@ def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:
 
 
 def _checked(text: str, key: str) -> str:
-    """Return the text if it is valid UTF-8, which file names and JSON require."""
+    """Return the text if it is valid UTF-8; otherwise raise a ValueError that names the key."""
     if problem := not_text(text):
         raise ValueError(f"{key}: {text!r} {problem}")
     return text

@@ -1,4 +1,4 @@
-"""The section `select`: which pairs become the corpus, and further corpora of the same run."""
+"""The configuration section `select`, with the named selections of a run."""
 
 import operator
 import re
@@ -14,34 +14,36 @@ UncheckedFile = Annotated[str, InputPath(checked=False)]
 HubModel = Annotated[str, InputPath(copied=False, hub=True)]
 
 CHOSEN = ("auto", "judged")
-"""Values of `select.by` with which a stage chooses the score and the deciles."""
+"""The values of `select.by` for which a stage of the run chooses the score and its deciles."""
 
 
 class AutoOptions(Options):
-    """Automatic selection (`select.by: auto`), by training small encoders on ranges of deciles."""
+    """Automatic selection (`select.by: auto`), which trains small encoders on ranges of deciles."""
 
     score: Annotated[str | None, Field(exclude_if=operator.not_)] = None
-    """Score whose deciles are tried; null: the first of `score.scorers`."""
+    """Score whose deciles are tried. null: the first score in `score.scorers`."""
     model: str = "word-avg"
-    """Encoder to train, by name (lstm-avg as in ParaNMT)."""
+    """Name of the encoder to train. ParaNMT used lstm-avg."""
     pairs: Annotated[int, Field(ge=2)] = 10_000
-    """Largest number of pairs to train on; smaller ranges are used whole."""
+    """Largest number of pairs to train on. A range with fewer pairs is used completely."""
     seeds: Annotated[int, Field(ge=1, le=100)] = 3
-    """Number of times that each range is trained on, with different seeds."""
+    """Number of trainings on each range, with different seeds."""
 
 
 class SelectOptions(Options):
     """Which pairs become the corpus."""
 
     by: str = "paragram_similarity"
-    """Score whose deciles are selected. auto: deciles are chosen with `labelled`; judged: score
-    and deciles are chosen with judgments of the run's pairs (`paraloom judge`); see judging.md."""
+    """Score whose deciles are selected. auto: choose the deciles with the pairs in `labelled`.
+    judged: choose score and deciles with people's judgments of the run's pairs (`paraloom judge`).
+    See judging.md."""
     precision: Fraction = 0.9
-    """Wanted share of good pairs for `by: judged`. Among the cuts whose Wilson interval begins at
-    this share or above, the one that keeps most of the pairs that meet `where` is selected."""
+    """Share of good pairs that the deciles chosen by `by: judged` must reach. They reach it if the
+    Wilson interval of their precision begins at this value or above. Among the deciles that reach
+    it, those that keep most of the pairs that meet `where` are chosen."""
     good: Annotated[float, Field(gt=0, le=100)] = 70.0
-    """Least label of a good pair (0 to 100), for `by: judged` and the precision of the corpus; the
-    label of a pair with several judges is their mean."""
+    """Least label of a good pair, from 0 to 100, for `by: judged` and the precision of the corpus.
+    If several people judged a pair, its label is the mean of their labels."""
     labelled: UncheckedFile | list[UncheckedFile] | None = None
     """Labelled pairs for `by: auto` and `loop.rounds`, in the format of STS: a file, a folder, or a
     list of files and folders."""
@@ -49,55 +51,63 @@ class SelectOptions(Options):
     deciles: Annotated[list[Annotated[int, Field(ge=0, le=9)]], Field(min_length=1)] | None = Field(
         default=[8, 9]
     )
-    """Deciles to select, from 0 (lowest) to 9 (highest); null: all."""
+    """Deciles to select, from 0 (lowest) to 9 (highest). null: all deciles."""
     max_tokens: Count | None = 30
-    """Largest number of Moses tokens on either side; null: no limit."""
+    """Largest number of Moses tokens on either side. null: no limit."""
     size: Count | None = None
-    """Number of pairs to sample at random; null: all."""
+    """Number of pairs to sample at random. null: all pairs."""
     per_source: PerSource = "diverse"
-    """The translations of a source to select if `nmt.candidates` is more than 1 and several meet
-    all other conditions: the best one, diverse ones, or all."""
+    """Which translations of a source to select if several of them meet all other conditions: the
+    best translation, diverse translations, or all. It has an effect only if sources have several
+    translations (`nmt.candidates`, `generators`)."""
     per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
-    """Largest share of the corpus from one of the `generators`; null: no limit."""
+    """Largest share of the corpus that one of the `generators` may contribute. null: no limit."""
     max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """With `per_source: diverse`, the largest overlap of trigrams between two selected translations
-    of a source."""
+    """With `per_source: diverse`, the largest trigram overlap of two selected translations of a
+    source."""
     where: list[str] = Field(default=[])
-    """Further conditions, all of which must hold, on a score, its decile or a side's tokens:
-    `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
+    """Further conditions on a score, its decile, or the number of tokens of a side, such as
+    `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7` or `reference_tokens >= 5`. All conditions
+    must hold."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
-    """Reject a pair that nearly repeats an earlier one which meets all other conditions: the
-    Jaccard index of the character 4-grams of each side is at least this; null: near-copies stay."""
+    """Reject a near-copy of an earlier pair that meets all other conditions. On each side of a
+    near-copy, the Jaccard index of the character 4-grams is at least this value. null: keep
+    near-copies."""
     exclude: list[Annotated[str, InputPath(hub=True)]] = Field(default=[])
     """Evaluation sentences: files, folders or data sets of the Hub (`owner/name`,
-    `owner/name@revision`). Pairs with a side that equals one, contains one or is contained in one
-    are left out; see choosing-pairs.md."""
+    `owner/name@revision`). A pair is rejected if one side equals an evaluation sentence, contains
+    it, or is contained in it. See choosing-pairs.md."""
     exclude_similarity: Annotated[float | None, Field(ge=-1, lt=1)] = None
-    """Also leave out pairs with a side whose cosine with an evaluation sentence, computed with
-    `score.sentence_model`, is above this; null: no cosines."""
+    """Also reject a pair if the cosine of one side and an evaluation sentence is above this value.
+    `score.sentence_model` computes the cosines. null: no cosines."""
     named: Annotated[dict[str, "NamedSelection | None"], Field(exclude_if=operator.not_)] = Field(
         default={}
     )
-    """Further corpora of the run by name, each with the keys of `select` that differ: `strict:
-    {deciles: [9]}`; null: the run forgets this corpus; see choosing-pairs.md."""
+    """Further corpora of the run by name, each with the keys of `select` that differ, such as
+    `strict: {deciles: [9]}`. null: remove the corpus from the run. See choosing-pairs.md."""
 
     @property
     def labelled_paths(self) -> list[str]:
-        """Files and folders of labelled pairs."""
+        """The files and folders in `labelled`."""
         return [self.labelled] if isinstance(self.labelled, str) else list(self.labelled or [])
 
     @property
     def selections(self) -> dict[str, "NamedSelection"]:
-        """The named selections that the run has."""
+        """The named selections, without names that were set to null."""
         return {name: own for name, own in self.named.items() if own is not None}
 
     def criteria(self) -> Criteria:
-        """The criteria that do not depend on other pairs."""
-        chosen = None if self.by in CHOSEN else self.deciles  # a stage chooses them later
-        deciles = None if chosen is None else tuple(chosen)
-        where = tuple(Predicate.parse(text) for text in self.where)
+        """The criteria that apply to each pair separately.
+
+        They contain no deciles if `by` is auto or judged.
+        """
         return Criteria(
-            by=self.by, deciles=deciles, where=where, max_tokens=self.max_tokens, size=None, seed=0
+            by=self.by,
+            deciles=None if self.deciles is None or self.by in CHOSEN else tuple(self.deciles),
+            where=tuple(map(Predicate.parse, self.where)),
+            max_tokens=self.max_tokens,
+            size=None,
+            seed=0,
         )
 
     def _check(self) -> None:

@@ -1,1 +1,1 @@
-"""How stages run: keys, records, derived runs. Start reading at `make.run_stages`."""
+"""Execution of stages: keys, records and derived runs. The entry point is `make.run_stages`."""

@@ -1,8 +1,8 @@
-"""A run folder: run.json, the `_stage.json` of each finished stage, manifest.json, and the lock.
+"""Reading of a run folder, and its lock.
 
-A stage is finished if its folder has a `_stage.json`, which is written last; readers of data sets
-skip files that begin with an underscore. run.json has the run's configuration and the stages that
-the last command wanted. manifest.json combines all these records in one file for readers.
+A stage is finished if its folder contains `_stage.json`, which is written last. Readers of data
+sets skip this file, because its name begins with an underscore. run.json contains the run's
+configuration and the stages of the last command. manifest.json combines all records.
 """
 
 import json
@@ -10,7 +10,6 @@ import platform
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, suppress
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from paraloom.beam_jobs import storage
@@ -41,23 +40,23 @@ HEADER = "run.json"
 
 
 def report_path(folder: str) -> str:
-    """The path of the report of the run in `folder`."""
+    """Return the path of a run's report."""
     return storage.join(folder, "report", "index.html")
 
 
 def is_run(folder: str) -> bool:
-    """Whether a run has begun in a folder."""
+    """Whether a run has started in a folder."""
     return storage.exists(storage.join(folder, HEADER))
 
 
 def read_run(folder: str) -> RunRecord:
-    """The record of the run in a folder; an empty record if no run has begun there."""
+    """Read the record of the run in a folder. The record is empty if no run has started there."""
     path = storage.join(folder, HEADER)
     if not storage.exists(path):
         if storage.exists(storage.join(folder, "manifest.json")):
             raise UserError(
-                f"{folder}: a run of an earlier version; run the configuration again with another "
-                "`run`"
+                f"{folder}: an earlier version of Paraloom made this run; name another folder in "
+                "`run`, and run the configuration again"
             )
         return RunRecord()
     try:
@@ -73,19 +72,18 @@ def read_run(folder: str) -> RunRecord:
     for place in ("", *record.config.places):
         stages = read_stages(storage.join(folder, place) if place else folder)
         found |= {f"{place}/{name}" if place else name: of for name, of in stages.items()}
-    order = [*record.planned, *found]
-    record.stages = settled({n: found[n] for n in dict.fromkeys(order) if n in found}, record)
+    record.stages = settled(found, record)
     return record
 
 
 def recorded(record: RunRecord) -> RunRecord:
-    """The record of a run at work, in the form that `read_run` returns."""
+    """Convert the record of a run in progress to the form that `read_run` returns."""
     config = recorded_config(record.config.model_dump(mode="json"))
     return record.model_copy(update={"config": config})
 
 
 def recorded_config(values: dict[str, Any]) -> Config:
-    """A recorded configuration, without tasks and keys that only `paraloom.papers` knows."""
+    """Read a recorded configuration, without tasks and keys that only `paraloom.papers` accepts."""
     options, known = values["embeddings"], KNOWN[-1]
     options = {name: of for name, of in options.items() if name in known.model_fields}
     if options["task"] not in known.tasks:
@@ -93,8 +91,13 @@ def recorded_config(values: dict[str, Any]) -> Config:
     return Config.of({**values, "embeddings": options})
 
 
-def settled(stages: dict[str, StageRecord], record: RunRecord) -> dict[str, StageRecord]:
-    """Leave out the stage under way, and stages made from a result that has changed since."""
+def settled(found: dict[str, StageRecord], record: RunRecord) -> dict[str, StageRecord]:
+    """Return the finished stages of a run in their order.
+
+    The stage under way is left out, and so are stages that read a result which has changed since.
+    """
+    names = dict.fromkeys([*record.planned, *found])
+    stages = {name: found[name] for name in names if name in found}
     left = {record.under_way.stage} if record.under_way else set()
     before = -1
     while before < len(left):
@@ -109,30 +112,24 @@ def settled(stages: dict[str, StageRecord], record: RunRecord) -> dict[str, Stag
 
 
 def read_stages(folder: str) -> dict[str, StageRecord]:
-    """The records of the finished stages in a folder, in order."""
-    paths = {name: storage.join(folder, folder_of(name), STAGE_RECORD) for name in TABLE}
-    if not storage.is_remote(folder):
-        paths = {name: path for name, path in paths.items() if Path(path).exists()}
-
-    def read(name: str) -> StageRecord | None:
-        with suppress(ValueError):  # the file is no record of a stage
-            values = read_json(paths[name])
-            return None if values is None else stage_record(name, values)
-        return None
-
-    found = zip(paths, storage.several(read, paths), strict=True)
-    return {name: record for name, record in found if record}
+    """Read the records of the finished stages in a folder, in the order of the stages."""
+    paths = [storage.join(folder, folder_of(name), STAGE_RECORD) for name in TABLE]
+    records = {}
+    for name, values in zip(TABLE, storage.several(read_json, paths), strict=True):
+        with suppress(ValueError):  # the file is missing, or it is not a valid record
+            records[name] = stage_record(name, values)
+    return records
 
 
 def read_json(path: str) -> Any:
-    """The values of a record; None if it is missing or damaged."""
+    """Read a JSON file. Return None if it is missing or damaged."""
     with suppress(ValueError, storage.MissingError):
         return json.loads(storage.read_bytes(path))
     return None
 
 
 def write_json(path: str, values: dict[str, Any]) -> None:
-    """Write a record, unless the file has this content already."""
+    """Write a JSON file, unless it already has this content."""
     data = json.dumps(values, indent=1, ensure_ascii=False).encode()
     with suppress(storage.MissingError):
         if storage.read_bytes(path) == data:
@@ -141,13 +138,13 @@ def write_json(path: str, values: dict[str, Any]) -> None:
 
 
 def shards_of(run: str, stage: str) -> list[Shard]:
-    """The part files of a stage, in order; `run` is the run's folder."""
+    """Return the part files of a stage in their order. `run` is the folder of the run."""
     found = receipts(storage.join(run, folder_of(stage)))
     return [shard for receipt in found for shard in receipt.shards]
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the libraries that a result may depend on."""
+    """Return the versions of Python and of the libraries that a result may depend on."""
     found = {"python": platform.python_version()}
     for name in _LIBRARIES:
         try:
@@ -158,19 +155,16 @@ def versions() -> dict[str, str]:
 
 
 def locked(folder: str) -> AbstractContextManager[None]:
-    """Keep a second process on this machine out of a run folder.
+    """Prevent a second process on this machine from working in a run folder.
 
-    Object stores have no locks. Two machines that work on one run there do the same work twice with
-    the same result, or, with different configurations, remove each other's receipts until one of
-    them gives up. Results are never mixed up, because each result has its key.
+    Object stores have no locks. If two machines work on one run, keys keep their results apart.
     """
     here = remote.local_workdir(folder) / ".lock"
     return files.locked(here, f"{folder}: another paraloom is running here; wait for it")
 
 
 def with_selections(config: Config) -> Config:
-    """Add to the configuration the run's named selections from earlier commands, except
-    selections that `config` sets to null."""
+    """Add the run's earlier named selections to a configuration, unless it sets them to null."""
     before = read_run(config.run).config.select.named
     if not (before or config.select.named):
         return config
@@ -188,15 +182,15 @@ def with_selections(config: Config) -> Config:
 
 
 def started(folder: str) -> RunRecord:
-    """The record of a run, for commands that follow it; a UserError if no run has begun."""
+    """Read the record of a run. Raise a UserError if no run has started in the folder."""
+    record = read_run(folder)
     if not is_run(folder):
-        read_run(folder)
-        raise UserError(f"{folder}: no run here: it has no {HEADER}")
-    return read_run(folder)
+        raise UserError(f"{folder}: no run here; the folder has no {HEADER}")
+    return record
 
 
 def finished(folder: str) -> RunRecord:
-    """The record of a run, for commands that show results; a UserError if no stage is finished."""
+    """Read the record of a run. Raise a UserError if no stage of the run is finished."""
     record = read_run(folder)
     if not record.stages:
         raise UserError(f"{folder}: no run with a finished stage here")
@@ -204,27 +198,29 @@ def finished(folder: str) -> RunRecord:
 
 
 def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
-    """The record with these stages only; an earlier configuration may have left others."""
+    """Return the record with these stages only."""
     found = {name: record.stages[name] for name in names if name in record.stages}
     return record.model_copy(update={"stages": found})
 
 
 def current(record: RunRecord) -> RunRecord:
-    """The record with the finished stages of the run's present configuration, in their order; use
-    it where results of an earlier configuration would mislead."""
+    """Return the record with only those stages that the present configuration made."""
     names = record.planned or record.stages
     return restrict(record, [n for n in names if n not in record.outdated])
 
 
 def outdated(record: RunRecord) -> list[str]:
-    """The finished stages of the present configuration that an earlier configuration made."""
+    """List the finished stages of the present configuration that an earlier configuration made."""
     names = record.planned or record.stages
     return [name for name in names if name in record.stages and name in record.outdated]
 
 
 def as_made(record: RunRecord) -> RunRecord:
-    """The record with the configuration, versions and stages that made its corpus, even if they are
-    outdated; use it to describe this corpus. The same as `current` if no corpus is outdated."""
+    """Return the record that describes the run's corpus, even if the corpus is outdated.
+
+    It has the configuration, the versions and the stages that the corpus was made with. It equals
+    `current` if the corpus is not outdated.
+    """
     made = record.stages.get("select")
     if made is None or "select" not in record.outdated:
         return current(record)
@@ -239,8 +235,7 @@ def as_made(record: RunRecord) -> RunRecord:
 
 
 def check_current(folder: str, record: RunRecord, stage: str, command: str) -> None:
-    """Check that the present configuration made a finished stage of the run in `folder`; the error
-    names the `command` that makes it again."""
+    """Raise a UserError if a stage is outdated. The error names the `command` that makes it."""
     if stage in outdated(record):
         raise UserError(
             f"{folder}: {stage} is outdated, made by an earlier configuration; "
@@ -249,16 +244,16 @@ def check_current(folder: str, record: RunRecord, stage: str, command: str) -> N
 
 
 def check_selection(folder: str, known: Collection[str], name: str) -> str:
-    """Check that a run has a named selection; returns its place below the run, "" if not named."""
+    """Return the subfolder of a named selection, which must exist, or "" if `name` is empty."""
     if name and name not in known:
         names = ", ".join(known) or "the corpus"
         remedy = "`paraloom select --config FILE --name NAME --set select.KEY=VALUE` makes one"
-        raise UserError(f"{folder}: no selection {name!r} here, only {names}; {remedy}")
+        raise UserError(f"{folder}: the run has no selection {name!r}, only {names}; {remedy}")
     return f"selections/{name}" if name else ""
 
 
 def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> RunRecord:
-    """The record of a run, or of a named selection, whose corpus must be finished."""
+    """Return the record of a run or a named selection whose corpus must be finished and current."""
     place = check_selection(folder, record.config.select.selections, selection)
     stage = record.derived(place).path("select")
     check_current(folder, record, stage, "select")

@@ -1,4 +1,4 @@
-"""Writes the records of a run at work: run.json, `_stage.json` of each stage, manifest.json."""
+"""Writes the records of a run while it runs: run.json, manifest.json, and each `_stage.json`."""
 
 import time
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from paraloom.pipeline.run.run import Run
 
 @dataclass
 class Journal:
-    """Records the progress of a run."""
+    """The writer of a run's records."""
 
     run: Run
     record: RunRecord = field(default_factory=RunRecord)
@@ -25,10 +25,13 @@ class Journal:
     def begin(
         self, config: Config, planned: list[str], wanted: list[str], outdated: Iterable[str]
     ) -> None:
-        """Record all stages of the configuration, and the wanted stages, before they run.
+        """Record the configuration and its stages before the first stage runs.
 
-        `outdated` are the finished stages that another configuration made. Readers could not
-        compute them, since the recorded configuration lacks the values of environment variables.
+        Args:
+            planned: all stages of the configuration.
+            wanted: the stages that the command brings up to date.
+            outdated: the finished stages that another configuration made. Readers cannot compute
+                them, because the recorded configuration lacks the values of environment variables.
         """
         self.record = RunRecord(
             config=Config.of(config.written),
@@ -46,23 +49,23 @@ class Journal:
             self.save()
 
     def start(self, step: PlannedStage) -> None:
-        """Record that a stage is under way, and since when; this record survives a kill."""
+        """Record that a stage has started."""
         step.run.records.pop(step.stage.name, None)
         storage.remove(storage.join(step.run.folder(step.stage.name), STAGE_RECORD))
         self.record.under_way = UnderWay(stage=step.path, since=round(time.time(), 3))
         self.save()
 
     def submitted(self, job: RemoteJob) -> None:
-        """Record a job that the stage under way waits for."""
+        """Record a job that the running stage has submitted to a service."""
         if self.record.under_way:
             self.record.under_way.jobs = [*self.record.under_way.jobs, job]
             self.save()
 
     def finish(self, step: PlannedStage, record: StageRecord) -> None:
-        """Record a finished stage; before this, it does not count as finished."""
+        """Record that a stage has finished, with the stage's record."""
         record = record.model_copy()
         record.config = self.record.config.model_dump(mode="json")
-        if step.stage.name == "embeddings":  # people share this folder, so it names no paths
+        if step.stage.name == "embeddings":  # people share this folder, so paths are removed
             record.config = without_folders(record.config)
         record.versions = self.record.versions
         read = step.reads().values()
@@ -77,11 +80,10 @@ class Journal:
         self.save()
 
     def save(self) -> None:
-        """Write run.json, and manifest.json, which combines it with the records of all stages."""
+        """Write run.json and manifest.json."""
         folder, record = self.run.config.run, self.record
         runs = (self.run, *self.run.children.values())
         found = {run.path(name): of for run in runs for name, of in run.records.items()}
-        order = dict.fromkeys([*record.planned, *found])
-        record.stages = settled({name: found[name] for name in order if name in found}, record)
+        record.stages = settled(found, record)
         write_json(storage.join(folder, HEADER), record.header())
         write_json(storage.join(folder, "manifest.json"), record.roll_up())

@@ -1,4 +1,4 @@
-"""Makes the stages of a run in order, except those that are up to date."""
+"""Runs the stages of a run that are not up to date."""
 
 import shutil
 import time
@@ -40,29 +40,28 @@ def run_stages(
     selection: str = "",
     base: Run | None = None,
 ) -> Run:
-    """Make the stages `targets` and all that they depend on, except those that are up to date.
+    """Bring stages and everything that they depend on up to date, and return the run.
 
     Args:
-        targets: names of stages; `select` also makes the corpora of all named selections.
-        arguments: Beam's options, as on the command line after `--`.
-        force: make `targets` again even if they are up to date.
-        selection: the named selection that `targets` belong to, "" for the run itself.
-        base: the run whose trained models this run on a sample uses.
+        targets: names of stages. `select` includes the corpora of all named selections.
+        arguments: Beam's options, as after `--` on the command line.
+        force: run the targets even if they are up to date.
+        selection: the named selection that the targets belong to, or "" for the run itself.
+        base: for a run on a sample of the input, the run whose trained models it uses.
     """
     options.connect(arguments, remote_paths(config))
     config = with_selections(config)
     place = check_selection(config.run, config.select.selections, selection)
     run = Run(config, arguments, base)
-    steps = plan(run)
     wanted = [run.children[place].path(name) if place else name for name in targets]
     if "select" in wanted:
         wanted += [f"selections/{name}/select" for name in config.select.selections]
-    names = [step.path for step in closure(wanted, steps)]
+    names = [step.path for step in closure(wanted, plan(run))]
     if set(names) & set(PAIR_STAGES):
         check_visible(config, arguments)
     here = localised(config)
     check(here, closure(wanted, plan(Run(here, base=base))))
-    if base is None:  # else the command on the sample has checked the input
+    if base is None:  # commands that run on a sample print notices of their own
         notices.notify(notices.of_configuration(here, names))
     if not names:
         raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
@@ -90,10 +89,10 @@ def run_stages(
 
 
 def localised(config: Config) -> Config:
-    """The configuration with remote paths replaced by the paths of local copies.
+    """Return the configuration with local copies of remote files.
 
     Libraries that read word vectors, phrase pairs and labelled pairs need local files. The bitext
-    and the translation model stay where they are: workers read them in pieces, or copy them.
+    and the translation model are not copied, because workers read them from the object store.
     """
 
     def local(key: str, path: str, mark: InputPath) -> str:
@@ -106,7 +105,7 @@ def localised(config: Config) -> Config:
 
 
 def check_visible(config: Config, arguments: Sequence[str]) -> None:
-    """Check, if jobs run on Dataflow, that its workers can read the run and its inputs."""
+    """Check that workers can read the run and its inputs if jobs run on Dataflow."""
     if not options.only_workers(arguments) and options.runner_of(arguments) == options.DATAFLOW:
         hub = config.files(lambda mark: mark.hub)
         read = config.files(lambda mark: not mark.copied)
@@ -116,22 +115,23 @@ def check_visible(config: Config, arguments: Sequence[str]) -> None:
 
 
 def remote_paths(config: Config) -> list[str]:
-    """The run folder and the input files of a configuration, if they are in object storage."""
+    """List the run folder and input files of a configuration that are in object storage."""
     return [path for path in (config.run, *config.files().values()) if storage.is_remote(path)]
 
 
 def check(config: Config, steps: Sequence[PlannedStage]) -> None:
-    """Check, before any stage runs, the files of the configuration and each stage's conditions."""
+    """Check before any stage runs that input files exist, and run the check of each stage."""
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
-        first = path.partition(".pt:")[0] + ".pt" * (".pt:" in path)  # first of several checkpoints
+        # Only the first file of several checkpoints is checked.
+        first = path.partition(".pt:")[0] + ".pt" * (".pt:" in path)
         if not remote.exists(first) and not (key in names and is_hub_name(path)):
             is_name = key in names and not Path(path).is_absolute() and not storage.is_remote(path)
             on_hub = "; a model of the Hub is named owner/name or owner/name@revision"
             raise UserError(
                 f"{key}: {path} does not exist{looked_up(path)}{on_hub if is_name else ''}"
             )
-    checks = {}  # each check once: rounds share the run's configuration
+    checks = {}  # without duplicates, since rounds share the run's configuration
     for step in steps:
         own = step.run.config if step.run.place.startswith("selections/") else config
         checks[step.stage.check, id(own)] = own
@@ -141,12 +141,12 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
 
 @dataclass(slots=True)
 class _State:
-    forced: set[str]  # stages to make from scratch
+    forced: set[str]  # stages to run without reusing earlier results
     suspect: set[str] = field(default_factory=set)
-    """Stages with a damaged part file. When such a stage is made, the checksums of all its part
-    files are verified, and damaged part files are made again."""
+    """Stages with a damaged part file. When such a stage runs, it verifies the checksums of all its
+    part files, and replaces damaged part files."""
     repaired: set[str] = field(default_factory=set)  # part files that were found damaged
-    ran: set[str] = field(default_factory=set)  # stages that were made
+    ran: set[str] = field(default_factory=set)  # stages that ran
 
 
 def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State) -> None:
@@ -162,7 +162,7 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
                 continue
         if stage.name in PAIR_STAGES:
             workers = options.threads_here(run.arguments) or 1
-            if workers > 1:  # start them now, so that they import modules while this process does
+            if workers > 1:  # the fork server imports modules while this process does the same
                 fork_server.prepare()
             import_fast("paraloom.beam_jobs.engine.launch")
         say(f"{path} …")
@@ -195,22 +195,21 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
 
 
 def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _State) -> None:
-    """Mark the stage of a damaged part file as suspect. Raise the error if the file belongs to no
-    stage of the run, or is damaged for the second time."""
+    """Mark the stage of a damaged part file as suspect, or raise the error if there is none."""
     path = error.path
     folders = {step.path: step.run.folder(step.stage.name) for step in steps}
     stage = next((n for n, folder in folders.items() if path.startswith(f"{folder}/")), None)
     if stage is None:
         raise error
     if path in state.repaired:
-        raise UserError(f"{path}: damaged again after it was made again; check the disk") from error
+        raise UserError(f"{path}: damaged for the second time; check the disk") from error
     state.repaired.add(path)
     state.suspect.add(stage)
     say(f"{path}: damaged; it is made again")
 
 
 def remove_temporary(folder: str) -> None:
-    """Remove temporary files that a killed process left (`paraloom.models.files`)."""
+    """Remove temporary files that a killed process left in a run folder."""
     here, folders = remote.local_workdir(folder), [*map(folder_of, TABLE)]
     files = ("manifest.json", HEADER, "evaluation.json")
     names = (*files, *folders, *(f"{stage}/{STAGE_RECORD}" for stage in folders))
@@ -225,7 +224,7 @@ def remove_temporary(folder: str) -> None:
 
 
 def remove_local_copies(folder: str) -> None:
-    """Remove this machine's files of a run in object storage, except its logs."""
+    """Remove the local files of a run in object storage, except its logs."""
     if storage.is_remote(folder):
         for path in remote.local_workdir(folder).iterdir():
             if path.is_dir() and path.name != "logs":
@@ -233,6 +232,6 @@ def remove_local_copies(folder: str) -> None:
 
 
 def drop_receipts(folder: str) -> None:
-    """Remove the receipts of a stage, so that all its shards are made again."""
+    """Remove the receipts in a stage's folder, so that the stage makes all its shards again."""
     for place in (storage.join(folder, RECEIPTS), storage.join(folder, EARLIER)):
         storage.remove_all(storage.join(place, name) for name in storage.names(place))

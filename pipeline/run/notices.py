@@ -1,7 +1,4 @@
-"""One-line notices of possible mistakes, such as test data that a training has seen.
-
-The command continues, but its result may mean little.
-"""
+"""One-line notices of possible mistakes, such as training on test data."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -13,17 +10,17 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.languages import of_codes
 
 ENOUGH = 10_000
-"""With fewer training pairs than this, a notice is printed."""
+"""Number of training pairs below which a notice is printed."""
 
 
 def notify(lines: Iterable[str]) -> None:
-    """Print notices on standard error."""
+    """Print notices on stderr."""
     for line in lines:
         say(f"paraloom: {line}")
 
 
 def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
-    """Notices on a configuration, for the stages that are to run."""
+    """Yield notices about a configuration of which these stages will run."""
     if "evaluate" in stages:
         tests = {"sts": config.evaluate.sts, "sick": config.evaluate.sick}
         for path in map(Path.resolve, map(Path, config.embeddings.development_files)):
@@ -31,8 +28,8 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
                 test = Path(folder).resolve() if folder else None
                 if test and (path.is_relative_to(test) or test.is_relative_to(path)):
                     yield (
-                        f"embeddings.development: {path} is also in evaluate.{name}; its results "
-                        "are results on development data"
+                        f"embeddings.development: {path} is also in evaluate.{name}; the results "
+                        f"of evaluate.{name} are results on development data"
                     )
     if config.input is None:
         return
@@ -46,9 +43,9 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
 
 
 def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[str]:
-    """A notice that few pairs, or random initial vectors, make a poor encoder."""
+    """Yield a notice if an encoder is trained on few pairs or from random vectors."""
     random = config.embeddings.initial_vectors in (None, AUTO) and not own_vectors
-    starts = "it starts from random vectors, and knows only the words of the corpus"
+    starts = "the encoder starts from random vectors, and has vectors only for words of the corpus"
     few = f"{pairs:,} pairs are few: for good results on other texts, train on 10,000 or more"
     if found := [*([few] if pairs < ENOUGH else []), *([starts] if random else [])]:
         remedy = "; name embeddings.initial_vectors" if random else ""
@@ -56,7 +53,10 @@ def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[st
 
 
 def of_models(languages: Mapping[str, str], data: str) -> Iterator[str]:
-    """Notices on models (folder: language) that are not for English, the language of `data`."""
+    """Yield a notice for each encoder, by folder, that is for another language than English.
+
+    `data` names the English test data, followed by a verb, such as "SICK is".
+    """
     for folder, language in languages.items():
         if language != ENGLISH:
             yield f"{folder}: the encoder is for {language_name(language)}; {data} English"

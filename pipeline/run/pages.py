@@ -1,4 +1,4 @@
-"""The pages of a run: the cards of its corpora and encoders, and the report."""
+"""Writes the pages of a run: the report, and the cards of its corpora and encoders."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,8 +14,7 @@ from paraloom.pipeline.stages import folder_of
 
 
 def write_pages(folder: str, whole: RunRecord) -> None:
-    """Write the report, and the cards of the stages that the last command wanted, unless the
-    existing pages were made from the same record and judgments."""
+    """Write the report and the cards of the wanted stages, unless these pages are up to date."""
     record, report = restrict(whole, whole.wanted), report_path(folder)
     shown = {**whole.roll_up(), "wanted": None}
     key = content_key(VERSION, shown, whole.outdated, judgments_digest(folder))
@@ -34,7 +33,7 @@ def write_pages(folder: str, whole: RunRecord) -> None:
 
 
 def _cards(folder: str, record: RunRecord) -> Iterator[tuple[str, str, str]]:
-    """Each card's stage, place below the run, and path."""
+    """Yield the stage of each card, the subfolder of the derived run, and the card's path."""
     for place in ("", *record.config.places):
         paths = {stage: record.derived(place).path(stage) for stage in ("select", "embeddings")}
         there = {stage: of for stage, of in paths.items() if of in record.stages}
@@ -47,7 +46,7 @@ def _cards(folder: str, record: RunRecord) -> Iterator[tuple[str, str, str]]:
 
 
 def _state(key: str, pages: list[str]) -> dict[str, str]:
-    """The pages' key, and their checksums, which change if a person edits the pages."""
+    """Return the key of the pages, and their checksums, which reveal edits by people."""
 
     def checksum(path: str) -> str:
         with suppress(storage.MissingError):

@@ -1,13 +1,13 @@
-"""The stages of a run and its derived runs, their keys, and whether they are up to date.
+"""The stages of a run and of its derived runs, and their keys.
 
-With `loop.rounds`, selection and training are repeated, and the best round is the result. The first
-round's scores, deciles and automatic selection are in the run's own folders, as in a run with one
-round. Derived runs in `rounds/<n>/` make the other stages of the first round, and the later rounds.
-A round after the first ranks pairs by similarity according to the previous round's encoder
-(ParaNMT, footnote 2), and trains its own encoder from scratch, with the same options and seed.
+With `loop.rounds`, selection and training are repeated, and the best round is the result. Each
+round is a derived run in `rounds/<n>/`. Scores, deciles and automatic selection of the first round
+are an exception: they are in the run's own folders, as in a run with one round. A later round ranks
+pairs by their similarity according to the previous round's encoder (ParaNMT, footnote 2). It trains
+a new encoder with the same options and seed.
 
-After all rounds, the stage `loop` evaluates their encoders on the labelled pairs. The run's own
-`select`, `embeddings` and `evaluate` are then copies from the best round.
+After all rounds, the stage `loop` evaluates their encoders on the labelled pairs. The best round's
+results are then copied to the stages `select`, `embeddings` and `evaluate` of the run.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,26 +24,28 @@ from paraloom.pipeline.stages import RESULTS, folder_of
 
 
 class PlannedStage(NamedTuple):
-    """A stage, and the run that makes it."""
+    """A stage, with the run that makes it."""
 
     run: Run
     stage: Stage
 
     @property
     def path(self) -> str:
-        """The stage's name, preceded by the place of a derived run: `score`, `rounds/2/score`."""
+        """The stage's name with the subfolder of a derived run: `score`, `rounds/2/score`."""
         return self.run.path(self.stage.name)
 
     def reads(self) -> dict[str, tuple[Run, str]]:
-        """The run and name of each stage that this stage reads, by its name in the key."""
+        """Return the run and name of each stage that this stage reads, by its name in the key."""
         names = self.stage.dependencies(self.run.config)
         there = [name for name in names if stages()[name].enabled(self.run.config)]
         own = {name: (self.run.owner(name), name) for name in there}
         return own | {run.path(name): (run, name) for run, name in self.stage.others}
 
     def key(self) -> str:
-        """The digest of everything that the result depends on, except the folder, so that a first
-        round has the same keys as a run with one round."""
+        """Compute the digest of everything that the result depends on.
+
+        The folder is left out, so that a first round has the same keys as a run with one round.
+        """
         digests = {
             folder_of(known): run.digest(name) if name in run.records else None
             for known, (run, name) in self.reads().items()
@@ -52,14 +54,14 @@ class PlannedStage(NamedTuple):
         return content_key(folder_of(self.stage.name), self.stage.version, values, digests)
 
     def is_up_to_date(self, key: str) -> bool:
-        """Whether the stage is finished with this key, and its files are valid."""
+        """Whether the stage is finished with this key and has valid files."""
         record = self.run.records.get(self.stage.name)
         current = record is not None and record.key == key
         return current and self.stage.is_valid(self.run, self.stage.name)
 
 
 def in_round(stage: Stage, run: Run) -> Stage:
-    """The stage as a round makes it; after the first, `score` adds a column to the run's scores."""
+    """Return the stage for a round. In a later round, `score` adds a column to the run's scores."""
     if run.before is None or stage.name != "score":
         return stage
     assert run.base
@@ -67,7 +69,7 @@ def in_round(stage: Stage, run: Run) -> Stage:
 
 
 def best_of(stage: Stage, rounds: Sequence[Run]) -> Stage:
-    """The stage that copies the result of the best round."""
+    """Return a stage that copies the result of the best round."""
 
     def make(run: Run, key: str) -> StageRecord:
         number = run.record(LoopRecord).best
@@ -76,11 +78,10 @@ def best_of(stage: Stage, rounds: Sequence[Run]) -> Stage:
         stage.copy(best, run)
         return best.records[stage.name].model_copy(update={"round": number, "peak_memory": 0})
 
-    others = tuple((of, stage.name) for of in rounds)
     return replace(
         stage,
         depends_on=("loop",),
-        others=others,
+        others=tuple((of, stage.name) for of in rounds),
         version=1,
         fingerprint=lambda run: None,
         make=make,
@@ -88,7 +89,7 @@ def best_of(stage: Stage, rounds: Sequence[Run]) -> Stage:
 
 
 def plan(run: Run) -> list[PlannedStage]:
-    """All stages of the configuration, in order, including those of derived runs."""
+    """List all stages of the configuration in their order, with the stages of derived runs."""
     found: list[PlannedStage] = []
     rounds = [child for place, child in run.children.items() if place.startswith("rounds/")]
     selections = [child for child in run.children.values() if child not in rounds]
@@ -108,7 +109,7 @@ def plan(run: Run) -> list[PlannedStage]:
 
 
 def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[PlannedStage]:
-    """The steps of `targets`, and all steps that they depend on, even indirectly, in order."""
+    """List the steps of `targets` and all steps that they depend on, in their order."""
     by_path = {step.path: step for step in steps}
     found: set[str] = set()
 
@@ -124,14 +125,14 @@ def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[Plann
 
 
 def outdated(steps: Sequence[PlannedStage]) -> set[str]:
-    """The finished stages that another configuration made, and the stages that read them."""
+    """Find the finished stages that another configuration made, and the stages that read them."""
     runs = dict.fromkeys(step.run for step in steps)
     found = {run.path(name) for run in runs for name in run.records}
     finished = set(found)
     for step in steps:
         if (path := step.path) in found:
             needed = {other.path for other in closure([path], steps)} - {path}
-            with suppress(UserError):  # a file that it reads is gone
+            with suppress(UserError):  # an input file is missing
                 record = step.run.records[step.stage.name]
                 if needed <= finished - found and record.key == step.key():
                     found.remove(path)
@@ -139,11 +140,10 @@ def outdated(steps: Sequence[PlannedStage]) -> set[str]:
 
 
 def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
-    """Copy a result with the same key, so that it is not made again. Return its record; None if no
-    such result exists.
+    """Copy a result with the same key, and return its record, or None if there is no such result.
 
-    A first round and a run with one round have the same keys, but different folders. So after a
-    change of `loop.rounds`, results may exist in the other folder.
+    A first round and a run with one round have the same keys, but different folders. After a change
+    of `loop.rounds`, the result may exist in the other folder.
     """
     if stage.copy is None or run.place not in ("", "rounds/1"):
         return None
@@ -153,6 +153,6 @@ def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
         if record is None or record.key != key or not stage.is_valid(there, stage.name):
             return None
         stage.copy(there, run)
-    except DamagedError:  # then the caller makes it
+    except DamagedError:
         return None
     return record

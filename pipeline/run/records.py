@@ -1,8 +1,8 @@
-"""The records of a run folder, as typed models.
+"""Typed models of the records in a run folder.
 
-`StageRecord` is a stage's `_stage.json`; `RunRecord` is the run's record, with the records of its
-finished stages by name, such as `score` and `rounds/2/score`. Records keep unknown fields, and
-write only fields that were set.
+`StageRecord` describes the file `_stage.json` of a stage. `RunRecord` combines the run's record
+with the records of its finished stages, by names such as `score` and `rounds/2/score`. Records
+keep unknown fields, and write only fields that were set.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Lenient(BaseModel):
 class StageRecord(Lenient):
     """The record of a finished stage.
 
-    A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, stage="idf")`;
-    `stage` may list several names.
+    A subclass adds the fields of one or several stages and names them, separated by spaces:
+    `class IdfRecord(StageRecord, stage="idf")`.
     """
 
     stage: ClassVar[str] = ""
@@ -43,12 +43,12 @@ class StageRecord(Lenient):
     key: str = ""  # digest of everything that the result depends on
     digest: str = ""  # digest of the result; keys of later stages depend on it
     seconds: float = 0.0  # from the stage's start to its end
-    peak_memory: int = 0  # bytes, the largest of any process of the stage; 0 if it was not measured
-    round: int | None = None  # the best round, if the result is copied from it
-    config: dict[str, Any] = {}  # the configuration that made it
+    peak_memory: int = 0  # bytes, the largest of all processes of the stage; 0 if not measured
+    round: int | None = None  # the best round, if the result is a copy of that round's result
+    config: dict[str, Any] = {}  # the configuration that the stage ran with
     versions: dict[str, str] = {}  # versions of libraries
-    reads: dict[str, str] = {}  # digests of the stages that it was made from, by stage
-    jobs: list[RemoteJob] = []  # jobs on a service that made it, or that it waited for
+    reads: dict[str, str] = {}  # digests of the results that the stage read, by stage
+    jobs: list[RemoteJob] = []  # the stage's jobs on a service
 
     def __init_subclass__(cls, *, stage: str = "", **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -64,14 +64,15 @@ class PairsRecord(StageRecord, stage="select"):
     rows_rejected: int = 0
     rejected: dict[str, int] = {}  # rows per reason, the most frequent reason first
     shards: int = 0  # number of part files
-    worker_seconds: float = 0.0  # time that workers spent on rows, added up
-    metrics: dict[str, Any] = {}  # the job's Beam counters
-    saved: dict[str, Saved] = {}  # rows not translated, by key: nmt.reuse, input.unique
-    cleaned: dict[str, int] = {}  # pairs that `input.clean` changed, by kind
-    unigram_f1: float | None = None  # for a corpus: the median over up to about 10,000 pairs
-    text: str = ""  # for a corpus: `tsv_state` of its text form
-    earlier: int | None = None  # number of pairs in the replaced corpus, if any
-    still: int | None = None  # how many of those pairs are in this corpus, too, by id
+    worker_seconds: float = 0.0  # total time that workers spent on rows
+    metrics: dict[str, Any] = {}  # Beam counters of the job
+    saved: dict[str, Saved] = {}  # rows not translated because of nmt.reuse or input.unique, by key
+    cleaned: dict[str, int] = {}  # number of pairs that `input.clean` changed, by kind
+    # For a corpus only:
+    unigram_f1: float | None = None  # the median of a sample of about 10,000 pairs
+    text: str = ""  # `tsv_state` of corpus.tsv.gz
+    earlier: int | None = None  # number of pairs in the corpus that this corpus replaced
+    still: int | None = None  # number of pairs in both corpora, by id
 
 
 class InputFile(Lenient):
@@ -83,29 +84,28 @@ class InputFile(Lenient):
 
 
 class IngestRecord(PairsRecord, stage="ingest"):
-    """The pairs read from the input."""
+    """The record of the pairs that were read from the input."""
 
     inputs: list[InputFile] = []
     terms: list[dict[str, str]] = []  # version, licence and citation of each OPUS corpus
-    ids: list[str] = []  # where ids come from (`Bitext.ids`); empty in earlier versions
+    ids: list[str] = []  # sources of the pairs' ids (`Bitext.ids`); empty in version 0.3.0
     shard_rows: int = 0  # input lines in a shard
 
 
 class UsedModel(Lenient):
-    """A third-party model: folder or name on the Hub, digest of its files, commit on the Hub
-    (`revision`), and licence from its card."""
+    """A model that the run did not train."""
 
-    path: str = ""
-    sha256: str = ""
-    revision: str | None = None
-    license: str | None = None
+    path: str = ""  # folder, or name on the Hub
+    sha256: str = ""  # digest of the model's files
+    revision: str | None = None  # commit on the Hub
+    license: str | None = None  # licence in the model's card
 
 
 class TranslationModel(UsedModel):
-    """A translation model, with the digests of the conversions that workers used (`converted`)."""
+    """A translation model."""
 
     family: str = ""
-    converted: list[str] = []
+    converted: list[str] = []  # digests of the converted models that workers used
     compute_types: list[Precision] = []
 
 
@@ -113,13 +113,13 @@ _PAIR_MODELS = "sentence_model cross_encoder_model wordnet spacy forward_model"
 
 
 class ScoringModelRecord(StageRecord, stage=_PAIR_MODELS):
-    """A model that scores pairs: sentence or translation model, spaCy pipeline, or WordNet."""
+    """The record of a model that scores pairs."""
 
     model: UsedModel = UsedModel()
 
 
 class BackTranslateRecord(PairsRecord, stage="back_translate pivot"):
-    """Pairs with translations; for `pivot`, plain text with sources that the forward model made."""
+    """The record of translations, or of the sources that `pivot` makes for plain text."""
 
     model: TranslationModel = TranslationModel()
 
@@ -133,33 +133,33 @@ class ScorerRecord(Lenient):
 
 
 class ScoreRecord(PairsRecord, stage="score"):
-    """Scored pairs; `scorers` has the scorers that are not Paraloom's."""
+    """The record of scored pairs."""
 
-    scorers: dict[str, ScorerRecord] = {}
+    scorers: dict[str, ScorerRecord] = {}  # scorers that are not built in, by column
 
 
 class BucketRecord(PairsRecord, stage="bucket"):
-    """Pairs with deciles; `deciles` describes the deciles of each score."""
+    """The record of pairs with deciles."""
 
-    deciles: dict[str, Deciles] = {}
+    deciles: dict[str, Deciles] = {}  # by score
 
 
 class IdfRecord(StageRecord, stage="idf"):
-    """Inverse document frequencies; `documents` is 0 if they come from a file."""
+    """The record of inverse document frequencies."""
 
     words: int = 0
-    documents: int = 0
+    documents: int = 0  # 0 if the frequencies come from a file
 
 
 class TrainingRecord(StageRecord, stage="embeddings paragram nmt forward_nmt"):
-    """A stage that trains; `training` has the metrics, empty if word vectors come from a file."""
+    """The record of a stage that trains a model."""
 
-    training: dict[str, Any] = {}
+    training: dict[str, Any] = {}  # metrics; empty if word vectors come from a file
     files: dict[str, InputFile] = {}  # files that an encoder's training read, by key
 
 
 class DecileTrial(Lenient):
-    """Neighbouring deciles of a score, and the results of encoders that were trained on them."""
+    """A range of deciles, and the results of the encoders that were trained on its pairs."""
 
     scorer: str
     deciles: tuple[int, ...]
@@ -173,7 +173,7 @@ class DecileTrial(Lenient):
 
 
 class AutoSelectRecord(StageRecord, stage="auto_select"):
-    """The deciles that `select.by: auto` found; see `auto_select`."""
+    """The record of the deciles that `select.by: auto` chose."""
 
     trials: list[DecileTrial] = []
     chosen: DecileTrial
@@ -181,7 +181,7 @@ class AutoSelectRecord(StageRecord, stage="auto_select"):
 
 
 class LoopRecord(StageRecord, stage="loop"):
-    """The comparison of all rounds."""
+    """The record of the comparison of all rounds."""
 
     labelled: list[float]  # Pearson × 100 of each round's encoder on the labelled pairs
     data_sets: int  # number of labelled data sets
@@ -190,47 +190,47 @@ class LoopRecord(StageRecord, stage="loop"):
 
 
 class Correlation(Lenient):
-    """Correlations × 100, None where undefined; `mse` only for a model that predicts labels."""
+    """Correlations of a model with labels, × 100. An undefined correlation is None."""
 
     pearson: float | None
     spearman: float | None
-    mse: float | None = None
+    mse: float | None = None  # for a model that predicts labels
 
 
 class EvaluatedSet(Lenient):
-    """A labelled data set; correlations by model."""
+    """The results on a labelled data set."""
 
     pairs: int
     unscored: int = 0
-    models: dict[str, Correlation]
+    models: dict[str, Correlation]  # by name of the model
 
 
 class EvaluatedGroup(Lenient):
-    """The data sets of a year of STS, or of SICK; `mean` is by model, None outside STS."""
+    """The results on the data sets of SICK, or of one year of STS."""
 
     data_sets: dict[str, EvaluatedSet]
     missing: list[str] = []
-    mean: dict[str, Correlation] | None = None
+    mean: dict[str, Correlation] | None = None  # by name of the model; only for STS
 
 
 class Evaluation(Lenient):
-    """The result of `paraloom.models.embeddings.applications.evaluation.Report.json`."""
+    """The values that `paraloom.models.embeddings.applications.evaluation.Report.json` returns."""
 
     models: list[str]
     groups: dict[str, EvaluatedGroup]
 
 
 class EvaluateRecord(StageRecord, stage="evaluate"):
-    """The encoder on STS and SICK."""
+    """The record of the encoder's evaluation on STS and SICK."""
 
     results: Evaluation
 
 
 class UnderWay(Lenient):
-    """The stage at work, and when it started, in seconds since the epoch."""
+    """A stage that has started and has not finished."""
 
     stage: str
-    since: float
+    since: float  # seconds since the epoch
     jobs: list[RemoteJob] = []
 
 
@@ -238,16 +238,16 @@ Kind = TypeVar("Kind", bound=StageRecord)
 
 
 class RunRecord(Lenient):
-    """The record of a run or of a derived run, from its folder."""
+    """The record of a run or of a derived run."""
 
     config: Config = Config.of({"run": "-", "input": {"format": "tsv", "paths": ["-"]}})
     versions: dict[str, str] = {}
-    planned: list[str] = []  # all stages that the configuration has
-    wanted: list[str] = []  # the stages of the last command
+    planned: list[str] = []  # all stages of the configuration
+    wanted: list[str] = []  # the stages that the last command brings up to date
     outdated: list[str] = []  # finished stages that an earlier configuration made
     stages: dict[str, SerializeAsAny[StageRecord]] = {}
-    under_way: UnderWay | None = None  # the stage at work, or at work when the process was killed
-    place: str = ""  # a derived run's folder, below the run's
+    under_way: UnderWay | None = None  # still set if the process was killed
+    place: str = ""  # the folder of a derived run, relative to the run's folder
 
     @field_validator("stages", mode="before")
     @classmethod
@@ -258,13 +258,12 @@ class RunRecord(Lenient):
         }
 
     def header(self) -> dict[str, Any]:
-        """The content of run.json: all but the stages."""
+        """The content of run.json, which is this record without the stages."""
         values = self.model_dump(mode="json", exclude={"stages", "place"}, exclude_defaults=True)
         return {**values, "config": self.config.model_dump(mode="json")}
 
     def roll_up(self) -> dict[str, Any]:
-        """The content of manifest.json; it repeats a stage's configuration and versions only if
-        they may differ from the run's."""
+        """The content of manifest.json, without values of stages that equal those of the run."""
         stages = {}
         for name, of in self.stages.items():
             left = {"reads", "inputs", *(["config"] if name not in self.outdated else [])}
@@ -277,7 +276,9 @@ class RunRecord(Lenient):
         return {field: of for field, of in values.items() if field != "outdated"}
 
     def find(self, kind: type[Kind], name: str = "") -> Kind | None:
-        """The record of a finished stage by its class, and by its name if several have the class.
+        """Return the record of a stage by its class, or None if the stage is not finished.
+
+        `name` is required if several stages have records of this class.
 
         >>> RunRecord(stages={"idf": {"words": 31}}).find(IdfRecord).words
         31
@@ -286,12 +287,14 @@ class RunRecord(Lenient):
         return found if isinstance(found, kind) else None
 
     def path(self, stage: str) -> str:
-        """The name of a stage, preceded by the place of this derived run if it makes the stage."""
+        """The name of a stage in the run, such as `rounds/2/score` for a stage of a round."""
         return f"{self.place}/{stage}" if self.place and stage in own(self.place) else stage
 
     def derived(self, place: str) -> RunRecord:
-        """The record of the derived run in a place, with the stages that it takes from this run;
-        with the place "", this run's record without its derived runs."""
+        """Return the record of a derived run, with the stages that it shares with this run.
+
+        With the place "", return this run's record without the stages of derived runs.
+        """
         mine = own(place) if place else ()
         stages = {n: of for n, of in self.stages.items() if "/" not in n and n not in mine}
         stages |= {n: self.stages[p] for n in mine if (p := f"{place}/{n}") in self.stages}
@@ -301,15 +304,14 @@ class RunRecord(Lenient):
 
     @property
     def best(self) -> RunRecord:
-        """The record of the run without its derived runs; with several rounds, the record of the
-        best round, which the run's results are copied from."""
+        """The record of the best round, or of the run itself if it has no rounds."""
         number = (self.stages.get("select") or StageRecord()).round
         place = f"rounds/{number}"
         return self.derived(place if f"{place}/select" in self.stages else "")
 
     @property
     def rounds(self) -> list[str]:
-        """The places of the rounds of a finished loop; the run's own place if there was no loop."""
+        """The folders of the rounds after a finished loop; `[""]` if there was no loop."""
         loop = self.find(LoopRecord)
         return [f"rounds/{n + 1}" for n in range(len(loop.labelled))] if loop else [""]
 
@@ -320,22 +322,22 @@ class RunRecord(Lenient):
 
     @property
     def own_scorers(self) -> dict[str, ScorerRecord]:
-        """The scorers that are not Paraloom's, by column."""
+        """The scorers that are not built in, by column."""
         return (self.find(ScoreRecord) or ScoreRecord()).scorers
 
     @property
     def bleu(self) -> float | None:
-        """BLEU of the translation model on held-out pairs; None if the run did not train it."""
+        """BLEU on held-out pairs of the translation model that the run trained."""
         return (self.find(TrainingRecord, "nmt") or TrainingRecord()).training.get("bleu")
 
     @property
     def pair_records(self) -> dict[str, PairsRecord]:
-        """The finished stages that produce pairs."""
+        """The records of the finished stages that produce pairs."""
         return {n: stage for n, stage in self.stages.items() if isinstance(stage, PairsRecord)}
 
 
 def stage_record(name: str, values: Any) -> StageRecord:
-    """Make a stage's record from JSON values; it has its own class if that class is imported."""
+    """Make the record of a stage from JSON values, in the stage's class if it is imported."""
     name = name.rpartition("/")[2]
     common = PairsRecord if name in TABLE and TABLE[name].pairs else StageRecord
     return StageRecord.classes.get(name, common).model_validate(values)

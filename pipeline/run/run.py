@@ -1,4 +1,4 @@
-"""A run: its configuration, its folder, and the results of its stages."""
+"""A run that makes stages, with its configuration, its folder and its finished stages."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.options import Config
 from paraloom.pipeline.run.folder import read_stages, shards_of
-from paraloom.pipeline.run.records import Kind, ScoreRecord, ScorerRecord, StageRecord
+from paraloom.pipeline.run.records import Kind, StageRecord
 from paraloom.pipeline.stages import RESOURCES, TABLE, folder_of, own
 
 
 @dataclass(eq=False)
 class Run:
-    """A run that makes stages; code that only reads a run folder uses `RunRecord`.
+    """A run that makes stages. Code that only reads a run folder uses `RunRecord` instead.
 
-    A derived run has a base, which has made the stages that the derived run does not make itself.
-    A round or a named selection has a place below its base's folder. A preview has its own folder
-    and input, and takes the trained models from its base.
+    A derived run reuses stages of its base. Rounds and named selections are derived runs in a
+    subfolder of their base. A preview is a derived run with another folder and input, which uses
+    the trained models of its base.
     """
 
     config: Config
     arguments: Sequence[str] = ()  # Beam's options
     base: Run | None = None
-    place: str = ""  # folder of a round or named selection, below the base's folder
+    place: str = ""  # folder of a round or named selection, relative to the base's folder
     before: Run | None = None  # the previous round, whose encoder scores the pairs
-    records: dict[str, StageRecord] = field(default_factory=dict)  # its own finished stages
-    forced: bool = False  # whether the stage under way is made from scratch
+    records: dict[str, StageRecord] = field(default_factory=dict)  # finished stages, by name
+    forced: bool = False  # whether the running stage reuses no earlier results
 
     @classmethod
     def open(cls, config: Config, arguments: Sequence[str] = (), base: Run | None = None) -> Run:
-        """The run in the folder that the configuration names, with its finished stages."""
+        """Open the run in the folder that the configuration names, with its finished stages."""
         return cls(config, arguments, base, records=read_stages(config.run))
 
     def derived(self, place: str, before: Run | None = None) -> Run:
-        """The derived run in a place below this run's folder: `rounds/2`, `selections/strict`."""
+        """Open the derived run in a subfolder, such as `rounds/2` or `selections/strict`."""
         records = read_stages(storage.join(self.config.run, place))
         return Run(self.config.derived(place), self.arguments, self, place, before, records)
 
     @cached_property
     def children(self) -> dict[str, Run]:
-        """The rounds and named selections of this run, by place."""
+        """The rounds and named selections of this run, by subfolder."""
         found: dict[str, Run] = {}
         for place in self.config.places if not self.place else ():
             before = [of for name, of in found.items() if name.startswith("rounds/")]
@@ -65,62 +65,62 @@ class Run:
 
     @property
     def trained_on(self) -> Run:
-        """The run whose corpus trains the encoder: this run or a named selection's run."""
+        """The run whose corpus trains the encoder: this run, or a named selection."""
         name = self.config.embeddings.selection
         return self.children[f"selections/{name}"] if name else self
 
     @cached_property
     def own(self) -> tuple[str, ...]:
-        """The stages that this run makes itself."""
+        """The stages that this run makes, and does not take from its base."""
         if self.base and self.place:
             return own(self.place)
-        trained = self.base.records if self.base else {}  # a preview's base has trained models
+        trained = self.base.records if self.base else {}  # models that a preview uses
         taken = trained.keys() & {"nmt", "forward_nmt", *RESOURCES}
         return tuple(name for name in TABLE if name not in taken)
 
     def owner(self, stage: str) -> Run:
-        """The run that makes a stage: this run, or its base."""
+        """Return the run that makes a stage, which is this run or its base."""
         return self if self.base is None or stage in self.own else self.base.owner(stage)
 
     def path(self, stage: str) -> str:
-        """The name of a stage, preceded by the place of the run that makes it: `rounds/2/score`."""
+        """Return the name of a stage with the subfolder of its owner, such as `rounds/2/score`."""
         return "/".join(filter(None, (self.owner(stage).place, stage)))
 
     def digest(self, stage: str) -> str:
-        """The digest of a finished stage's result."""
+        """Return the digest of a finished stage's result."""
         return self.owner(stage).records[stage].digest
 
     def find(self, kind: type[Kind], stage: str = "") -> Kind | None:
-        """As `RunRecord.find`: the record of a stage by its class, None if it is not finished."""
+        """Return the record of a stage by its class, like `RunRecord.find`."""
         found = self.owner(stage or kind.stage).records.get(stage or kind.stage)
         return found if isinstance(found, kind) else None
 
     def record(self, kind: type[Kind], stage: str = "") -> Kind:
-        """The record of a finished stage, by its class."""
+        """Return the record of a stage that must be finished, by its class."""
         found = self.find(kind, stage)
         assert found, f"{stage or kind.stage} is not finished"
         return found
 
     def folder(self, stage: str) -> str:
-        """The folder of a stage's files."""
+        """Return the folder of a stage's files."""
         return storage.join(self.owner(stage).config.run, folder_of(self.path(stage)))
 
     def shards(self, stage: str) -> list[Shard]:
-        """The part files of a finished pair stage, in order."""
+        """Return the part files of a finished pair stage, in their order."""
         return shards_of(self.owner(stage).config.run, self.path(stage))
 
     def local_folder(self, stage: str) -> Path:
-        """The folder on this machine that a stage writes to: `folder`, unless that is remote."""
+        """Return the local folder that a stage writes to. It equals `folder` for a local run."""
         return remote.local_workdir(self.config.run) / folder_of(self.path(stage))
 
     def publish(self, stage: str) -> str:
-        """Upload a stage's `local_folder` if the run is remote; return the folder's digest."""
+        """Upload the local folder of a stage if the run is remote, and return its digest."""
         total = digest(self.local_folder(stage))
         remote.publish(self.local_folder(stage), self.folder(stage))
         return total
 
     def local_files(self, stage: str) -> list[str]:
-        """Local copies of the part files of a finished pair stage, with checksums verified."""
+        """Return local copies of the part files of a finished pair stage, with valid checksums."""
 
         def local(shard: Shard) -> str:
             path = self.local_folder(stage) / shard.file
@@ -132,13 +132,13 @@ class Run:
 
     @property
     def input(self) -> InputOptions:
-        """The keys of `input`, for stages that read it."""
+        """The configuration section `input`, which must be set."""
         assert self.config.input is not None
         return self.config.input
 
     @cached_property
     def bitexts(self) -> list[Bitext]:
-        """The bitext with the digests of its files."""
+        """The input files, with their digests."""
         found = find_bitext(self.input.format, self.input.paths, self.input.layout)
         for condition in (*self.input.conditions, *self.criteria().where):
             if condition.column in self.input.keep:
@@ -156,21 +156,16 @@ class Run:
         return self.config.language
 
     def with_language(self, values: Any) -> Any:
-        """Add the language to the values that a key is made from, unless it is English."""
+        """Add the language to the values in a fingerprint, unless the language is English."""
         return values if self.language == ENGLISH else [values, self.language]
 
     @property
     def ranked_by(self) -> list[str]:
-        """The scores that may select pairs; after the first round, only the encoder's score."""
+        """The scores that may select pairs. In a later round, this is only the encoder's score."""
         return [ENCODER] if self.before else self.config.score.names
 
-    @property
-    def own_scorers(self) -> dict[str, ScorerRecord]:
-        """The scorers that are not Paraloom's, by column."""
-        return (self.find(ScoreRecord) or ScoreRecord()).scorers
-
     def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:
-        """The criteria of `select`, for these deciles of the score `by`; None: all deciles."""
+        """Return the criteria of `select` with these deciles of the score `by`. None: all."""
         options = self.config.select
         return replace(
             options.criteria(),
@@ -190,19 +185,20 @@ class Run:
 
     @property
     def exclusion(self) -> Exclusion | None:
-        """The evaluation sentences that no pair may contain; None before `exclude` has ended."""
-        options = self.config.select
+        """The evaluation sentences that no pair may contain, after the stage `exclude`."""
+        options, model = self.config.select, excluding_model(self.config)
         if not options.exclude or "exclude" not in self.owner("exclude").records:
             return None
-        model, bound = excluding_model(self.config), options.exclude_similarity
-        model, folder = model and hub.pinned(model), self.folder("exclude")
         return Exclusion(
-            folder=folder, digest=self.digest("exclude"), similarity=bound, model=model
+            folder=self.folder("exclude"),
+            digest=self.digest("exclude"),
+            similarity=options.exclude_similarity,
+            model=model and hub.pinned(model),
         )
 
 
 def excluding_model(config: Config) -> str | None:
-    """The model for `select.exclude_similarity`, if that key is set."""
+    """Return the model that computes cosines for `select.exclude_similarity`, if it is set."""
     if not config.select.exclude or config.select.exclude_similarity is None:
         return None
     if name := config.score.sentence_model:

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 
 
 def first_rows(shards: Sequence[Shard], columns: Sequence[str], rows: int) -> pa.Table:
-    """About this many rows, from the beginnings of at most 10 part files; use it where the
-    candidates of a pair must stay together: a random sample would separate them."""
+    """Read about `rows` rows from the beginnings of at most 10 part files.
+
+    Unlike a random sample, this keeps the candidates of a pair together.
+    """
     filled = [shard for shard in shards if shard.rows]
     some = filled[:: -(-len(filled) // 10)]
     return pa.concat_tables(read_shard(of, columns).slice(0, rows // len(some)) for of in some)
@@ -43,68 +45,73 @@ def first_rows(shards: Sequence[Shard], columns: Sequence[str], rows: int) -> pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One step of a run; its module defines the fields as functions and constants."""
+    """A step of a run. Its module defines the fields as functions and constants."""
 
     name: str
-    depends_on: tuple[str, ...] | Callable[[Config], tuple[str, ...]] | None = None
-    """The stages that it reads, or a function that returns them; None: the stages in
-    the table. A configuration may lack some of them."""
-    others: tuple[tuple[Run, str], ...] = ()  # stages of other runs that it reads
-    version: int = 1  # bump when the stage makes a different result from the same input
+    depends_on: tuple[str, ...] | Callable[[Config], tuple[str, ...]] = ()
+    """The stages that this stage reads if the configuration has them, or a function that returns
+    them. The default is the column `reads` of the table."""
+    others: tuple[tuple[Run, str], ...] = ()  # stages of other runs that this stage reads
+    version: int = 1  # increase it when the stage makes another result from the same input
     fingerprint: Callable[[Run], Any]
-    """JSON values that the result depends on besides `depends_on` and `version`."""
+    """Returns JSON values that the result depends on, besides `depends_on` and `version`."""
     make: Callable[[Run, str], StageRecord]
-    """Does the work, given the run and the stage's key; returns the stage's record. The record's
-    `digest` stands for the result in the keys of the stages that read it."""
+    """Does the work, given the run and the stage's key, and returns the stage's record. The keys of
+    stages that read the result contain the record's `digest`."""
     is_valid: Callable[[Run, str], bool] = lambda run, stage: True
-    """Whether the files that the record describes still exist, given the run and the stage's name.
-    Modules that do not define it get `shards_are_valid` for pairs, `folder_is_valid` for a
-    resource; any other stage counts as valid, since its record is its result."""
+    """Whether the files of the result are complete, given the run and the stage's name. The default
+    is `shards_are_valid` for pairs and `folder_is_valid` for resources. Other stages are valid by
+    default, because their record is their result."""
     check: Callable[[Config], object] = lambda config: None
-    """Raises a UserError, before any stage runs, if the stage cannot run."""
+    """Raises a UserError if the stage cannot run. It is called before any stage runs."""
     copy: Callable[[Run, Run], None] | None = None
-    """Copies the result of one run (first argument) to another."""
+    """Copies the result from the first run to the second."""
     resource: str | None = ""
-    """The path, below the stage's folder, that scorers open; None if it makes no file for them."""
+    """The path that scorers open, relative to the stage's folder. None if there is no such file."""
 
     @classmethod
     def of(cls, name: str, module: Mapping[str, Any]) -> Stage:
-        """Make a stage from the values of a module that are named like fields of `Stage`."""
-        given = {of.name: module[of.name] for of in fields(cls) if of.name in module}
-        if name in RESOURCES or TABLE[name].pairs:
-            is_valid = shards_are_valid if TABLE[name].pairs else folder_is_valid
-            given.setdefault("is_valid", is_valid)
+        """Make a stage from the values of a module whose names are fields of `Stage`."""
+        row = TABLE[name]
+        given: dict[str, Any] = {"depends_on": tuple(row.reads.split())}
+        if name in RESOURCES or row.pairs:
+            given["is_valid"] = shards_are_valid if row.pairs else folder_is_valid
+        given |= {of.name: module[of.name] for of in fields(cls) if of.name in module}
         return cls(**{**given, "name": name})
 
     def enabled(self, config: Config) -> bool:
-        """Whether a configuration has this stage."""
+        """Whether a configuration has the stage."""
         return TABLE[self.name].when(config)
 
     def dependencies(self, config: Config) -> tuple[str, ...]:
-        """The stages of its run that it may read, with this configuration."""
-        if callable(self.depends_on):
-            return self.depends_on(config)
-        return tuple(TABLE[self.name].reads.split()) if self.depends_on is None else self.depends_on
+        """List the stages of the same run that the stage reads if they exist."""
+        return self.depends_on(config) if callable(self.depends_on) else self.depends_on
+
+
+_MODULES = {
+    "pivot": "back_translate",
+    "forward_nmt": "nmt",
+    **{name: f"selection.{name}" for name in ("exclude", "auto_select", "judged")},
+    **{name: f"resources.{name}" for name in RESOURCES},
+    **dict.fromkeys(("translation_model", "forward_model"), "resources.pair_models"),
+    **dict.fromkeys(MODEL_KEYS.values(), "resources.pair_models"),
+}
 
 
 @cache
 def stages() -> dict[str, Stage]:
-    """All stages, in order, loaded from their modules."""
-    models = {"translation_model", "forward_model", *MODEL_KEYS.values()}
+    """Load all stages from their modules, in their order."""
     found = {}
     for name in TABLE:
-        folder = ".resources" * (name in RESOURCES)
-        folder += ".selection" * (name in ("exclude", "auto_select", "judged"))
-        file = "pair_models" if (several := name in models) else name
-        module = import_module(f"paraloom.pipeline.stages{folder}.{file}")
-        found[name] = module.STAGES[name] if several else Stage.of(name, vars(module))
+        module = vars(import_module(f"paraloom.pipeline.stages.{_MODULES.get(name, name)}"))
+        found[name] = module.get("STAGES", {}).get(name) or Stage.of(name, module)
     return found
 
 
 def folder_is_valid(run: Run, stage: str) -> bool:
-    """`Stage.is_valid` for a stage that calls `Run.publish`: the folder has the record's digest.
+    """Whether a folder that `Run.publish` uploaded still has the digest in the stage's record.
 
-    The folder's card is ignored: people write their own, and Paraloom adds one to encoders.
+    The folder's card is ignored, because Paraloom and people write it after the stage has ended.
     """
     folder = run.folder(stage)
     if not remote.exists(folder):
@@ -113,8 +120,10 @@ def folder_is_valid(run: Run, stage: str) -> bool:
 
 
 def shards_are_valid(run: Run, stage: str) -> bool:
-    """`Stage.is_valid` for a pair stage: the receipts have the record's digest, and the folder has
-    exactly their files, with the right sizes (a late attempt may have left others).
+    """Whether the receipts of a pair stage have the digest in the stage's record.
+
+    The folder must also contain exactly the part files in the receipts, with their sizes. Another
+    attempt of a worker may have left further files.
     """
     found, folder = receipts(run.folder(stage)), run.folder(stage)
     accepted = [shard for receipt in found for shard in receipt.shards]
@@ -124,7 +133,6 @@ def shards_are_valid(run: Run, stage: str) -> bool:
 
 
 def _has(folder: str, shards: Sequence[Shard]) -> bool:
-    """Whether a folder has exactly these part files, by names and sizes."""
     there = {n: size for n, size in storage.sizes(folder).items() if n.endswith(".parquet")}
     return there == {s.file: there.get(s.file) if s.size is None else s.size for s in shards}
 
@@ -133,7 +141,10 @@ Pairs = TypeVar("Pairs", bound=PairsRecord)
 
 
 def pairs_record(kind: type[Pairs], result: Result, **more: Any) -> Pairs:
-    """The record of a pair stage from the receipts of its job."""
+    """Make the record of a pair stage from the result of its job; `more` has further fields.
+
+    Raise a RuntimeError if rows are missing from the result.
+    """
     rows_in = sum(receipt.rows_in for receipt in result.receipts)
     rows_out = sum(receipt.rows_out for receipt in result.receipts)
     rejected = rejected_rows(result.receipts)
@@ -156,13 +167,13 @@ def pairs_record(kind: type[Pairs], result: Result, **more: Any) -> Pairs:
 
 
 def rejected_rows(receipts: Iterable[Receipt]) -> dict[str, int]:
-    """Rejected rows by reason, the most frequent reason first."""
+    """Count the rejected rows by reason, the most frequent reason first."""
     counts = (Counter(receipt.rejected) for receipt in receipts)
     return dict(sum(counts, Counter[str]()).most_common())
 
 
 def saved_rows(receipts: Iterable[Receipt]) -> dict[str, Saved]:
-    """Rows that were not translated, by the configuration key that avoided it."""
+    """Count the rows that were not translated because of a configuration key, by key."""
     total: dict[str, Saved] = {}
     for receipt in receipts:
         for key, values in receipt.numbers.get("saved", {}).items():

@@ -1,12 +1,12 @@
-"""The table of stages: their order, inputs, results, folders, commands and conditions.
+"""The table of stages, with their order, inputs, results, folders, commands and conditions.
 
     ingest → nmt → back_translate → score → bucket → auto_select → select → embeddings → evaluate
         pivot ↗     generate ↗  paragram, idf, … ↗
 
-A stage is a row here, and a module with functions such as `fingerprint` and `make`: the fields of
-`paraloom.pipeline.run.stage.Stage`. A stage that makes a scorer's resource needs no row here: it is
-a module in `resources` with the resource's name, and `depends_on` names the stages that it reads.
-`paraloom.pipeline.run.plan` describes derived runs, which make some of the stages again.
+A stage consists of a row in this table and a module that defines the fields of
+`paraloom.pipeline.run.stage.Stage`, such as `fingerprint` and `make`. A stage that makes a scorer's
+resource needs no row. It is a module in `resources` with the name of the resource.
+`paraloom.pipeline.run.plan` describes derived runs, which run some stages again.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """A row of the table: a stage."""
+    """A stage in the table."""
 
     name: str
     reads: str  # stages that it reads, if the configuration has them
     makes: str  # columns that it adds to the pairs, or another result
     command: str = ""  # the command, besides `corpus`, that brings the stage up to date
-    folder: str = ""  # the folder's name, if not the stage's; keys contain the folder's name
-    again: int = 0  # derived runs of the kinds 1 to `again` make the stage themselves
+    folder: str = ""  # its folder, if the name differs from the stage's; keys contain this name
+    again: int = 0  # derived runs of the kinds 1 to `again` run the stage themselves
     pairs: bool = False  # whether it makes part files of pairs
-    when: Callable[[Config], bool] = lambda config: True  # whether a configuration has it
+    when: Callable[[Config], bool] = lambda config: True  # whether a configuration has the stage
 
 
 ROUND, SELECTION, FIRST = 1, 2, 3
-"""Kinds of derived runs: rounds after the first, named selections, the first round."""
+"""The kinds of derived runs: a later round, a named selection, and the first round."""
 
 RESOURCES = (
     *dict.fromkeys(
@@ -43,11 +43,11 @@ RESOURCES = (
     ),
     "columns",
 )
-"""The stages that make scorers' resources, except the encoder, which the previous round makes."""
+"""The stages that make resources of scorers. The resource `encoder` comes from another round."""
 
 
 def needed(resource: str, config: Config) -> bool:
-    """Whether a configuration has a resource's stage, because its scorers need the resource."""
+    """Whether the scorers of a configuration need a resource."""
     if resource == "columns":
         return bool(config.score.columns)
     used = (SCORERS[scorer] for scorer in config.score.scorers if scorer in SCORERS)
@@ -55,41 +55,23 @@ def needed(resource: str, config: Config) -> bool:
 
 
 def resource_row(name: str) -> Row:
-    """The row of the stage that makes a resource."""
+    """Return the row of the stage that makes a resource."""
     return Row(name, "", "", "train-paragram" * (name == "paragram"), when=partial(needed, name))
 
 
 _ALL, _pairs = " ".join(RESOURCES), partial(Row, pairs=True)
 _ROWS = (
     _pairs("ingest", "", "id, source, reference", "ingest"),
-    _pairs("pivot", "ingest", "source", when=lambda config: config.is_plain_text),
-    Row(
-        "nmt",
-        "ingest",
-        "a translation model",
-        "train-nmt",
-        when=lambda config: config.nmt.model is None and config.translates,
-    ),
-    Row(
-        "forward_nmt",
-        "ingest",
-        "a model of the other direction",
-        "train-nmt",
-        when=lambda config: not config.nmt.forward_model and needed("forward_model", config),
-    ),
+    _pairs("pivot", "ingest", "source"),
+    Row("nmt", "ingest", "a translation model", "train-nmt"),
+    Row("forward_nmt", "ingest", "a model of the other direction", "train-nmt"),
     _pairs(
         "back_translate",
         "ingest pivot nmt",
         "translation, translation_score, translation_subwords",
         "back-translate",
-        when=lambda config: config.translates,
     ),
-    _pairs(
-        "generate",
-        "ingest pivot back_translate nmt",
-        "candidates of language models",
-        when=lambda config: config.generators is not None,
-    ),
+    _pairs("generate", "ingest pivot back_translate nmt", "candidates of language models"),
     *map(resource_row, RESOURCES),
     _pairs(
         "score",
@@ -99,23 +81,10 @@ _ROWS = (
         again=ROUND,
     ),
     _pairs("bucket", "score", "<score>_decile (exact tenths)", "bucket", again=ROUND),
-    Row("exclude", "", "evaluation sentences", when=lambda config: bool(config.select.exclude)),
-    Row(
-        "auto_select",
-        "bucket exclude",
-        "score and deciles",
-        folder="choice",
-        again=SELECTION,
-        when=lambda config: config.select.by == "auto",
-    ),
-    Row(
-        "judged",
-        "bucket",
-        "score and deciles",
-        again=SELECTION,
-        when=lambda config: config.select.by == "judged",
-    ),
-    Row("loop", "", "the best round", when=lambda config: config.loop.rounds > 1),
+    Row("exclude", "", "evaluation sentences"),
+    Row("auto_select", "bucket exclude", "score and deciles", folder="choice", again=SELECTION),
+    Row("judged", "bucket", "score and deciles", again=SELECTION),
+    Row("loop", "", "the best round"),
     _pairs(
         "select",
         "bucket exclude auto_select judged",
@@ -125,25 +94,31 @@ _ROWS = (
         FIRST,
     ),
     Row("embeddings", "select paragram", "a sentence encoder", "train-embeddings", again=FIRST),
-    Row(
-        "evaluate",
-        "embeddings",
-        "correlations on STS, SICK",
-        "train-embeddings",
-        again=FIRST,
-        when=lambda config: bool(config.evaluate.sts or config.evaluate.sick),
-    ),
+    Row("evaluate", "embeddings", "correlations on STS, SICK", "train-embeddings", again=FIRST),
 )
-TABLE = {row.name: row for row in _ROWS}
-"""The stages by name, in their order."""
+_WHEN: dict[str, Callable[[Config], bool]] = {
+    "pivot": lambda config: config.is_plain_text,
+    "nmt": lambda config: config.nmt.model is None and config.translates,
+    "forward_nmt": lambda config: not config.nmt.forward_model and needed("forward_model", config),
+    "back_translate": lambda config: config.translates,
+    "generate": lambda config: config.generators is not None,
+    "exclude": lambda config: bool(config.select.exclude),
+    "auto_select": lambda config: config.select.by == "auto",
+    "judged": lambda config: config.select.by == "judged",
+    "loop": lambda config: config.loop.rounds > 1,
+    "evaluate": lambda config: bool(config.evaluate.sts or config.evaluate.sick),
+}
+"""The conditions of stages that only some configurations have."""
+
+TABLE = {row.name: row._replace(when=_WHEN.get(row.name, row.when)) for row in _ROWS}
+"""The stages by name, in the order in which they run."""
 
 PAIR_STAGES = tuple(name for name, row in TABLE.items() if row.pairs)
-"""The stages that produce pairs, in their order; only plain text needs `pivot`, only the key
-`generators` needs `generate`."""
+"""The stages that produce pairs, in the order in which they run."""
 
 
 def pairs_before(stage: str, config: Config) -> str:
-    """The stage whose pairs a pair stage reads: the configuration's last pair stage before it."""
+    """Return the stage whose pairs a pair stage reads: the previous one in the configuration."""
     before = PAIR_STAGES[: PAIR_STAGES.index(stage)]
     return next(name for name in reversed(before) if TABLE[name].when(config))
 
@@ -152,20 +127,16 @@ RANKED = "bucket"
 """The stage whose pairs selection, judging and the report read."""
 
 RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
-"""The stages that every derived run makes for itself; a run with rounds copies the best round's."""
+"""The stages that every derived run runs. A run with rounds copies the best round's results."""
 
-TARGETS: dict[str | None, tuple[str, ...]] = {
-    "corpus": tuple(TABLE)[list(TABLE).index("select") :],
-    **{
-        command: tuple(name for name, row in TABLE.items() if row.command == command)
-        for command in dict.fromkeys(row.command for row in TABLE.values() if row.command)
-    },
-}
-"""The stages that each command brings up to date, after the stages that they depend on."""
+TARGETS: dict[str | None, tuple[str, ...]] = {"corpus": tuple(TABLE)[[*TABLE].index("select") :]}
+"""The stages that each command brings up to date, besides the stages that they depend on."""
+for _row in filter(lambda row: row.command, _ROWS):
+    TARGETS[_row.command] = (*TARGETS.get(_row.command, ()), _row.name)
 
 
 def own(place: str) -> tuple[str, ...]:
-    """The stages that the derived run in a place makes for itself.
+    """List the stages that the derived run in the folder `place` runs itself.
 
     >>> own("rounds/1"), own("selections/strict")[:2]
     (('select', 'embeddings', 'evaluate'), ('auto_select', 'judged'))
@@ -176,7 +147,7 @@ def own(place: str) -> tuple[str, ...]:
 
 
 def folder_of(path: str) -> str:
-    """The folder of a stage's files, below the run's.
+    """Return the folder of a stage's files, relative to the run's folder.
 
     >>> folder_of("score"), folder_of("rounds/2/select")
     ('score', 'rounds/2/corpus')
@@ -187,7 +158,7 @@ def folder_of(path: str) -> str:
 
 
 def stage_in(folder: str) -> str:
-    """The inverse of `folder_of`.
+    """Return the stage of a folder, as the inverse of `folder_of`.
 
     >>> stage_in("rounds/2/corpus"), stage_in("select")
     ('rounds/2/select', 'select')

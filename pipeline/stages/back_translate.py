@@ -1,19 +1,21 @@
-"""back_translate: a translation of every pair's source."""
+"""Stages `back_translate` and `pivot`: translations of sources, and sources for plain text."""
 
 from typing import Any
 
 from paraloom.beam_jobs import VERSIONS, storage
-from paraloom.beam_jobs.transforms.translations import BACK
+from paraloom.beam_jobs.transforms.translations import BACK, PIVOT
 from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.folder import is_run
 from paraloom.pipeline.run.records import BackTranslateRecord
 from paraloom.pipeline.run.run import Run
+from paraloom.pipeline.run.stage import Stage
 from paraloom.pipeline.stages.translation import (
     Model,
     backward,
     decoding,
+    forward,
     shares_translations,
     translate,
 )
@@ -22,7 +24,7 @@ version = VERSIONS["back_translate"]
 
 
 def fingerprint(run: Run) -> Any:
-    """The decoding options, and the model if `nmt.model` names it."""
+    """Return the decoding options, and the model if `nmt.model` names it."""
     options, model = run.config.nmt, backward(run)
     more: list[Any] = [options.several()] if options.several() else []
     more += [run.config.seed] if options.sampling else []
@@ -34,15 +36,29 @@ def fingerprint(run: Run) -> Any:
 def make(run: Run, key: str) -> BackTranslateRecord:
     """Translate the sources."""
     model = backward(run)
-    depends_on = [fingerprint(run), model.digest]
-    return translate(run, BACK, model, depends_on)
+    return translate(run, BACK, model, [fingerprint(run), model.digest])
 
 
 def check(config: Config) -> None:
-    """Check the model's files and languages, and, before the first translation, that `nmt.reuse`
-    names a run: later it may have been deleted."""
+    """Check the files and languages of the model, and that `nmt.reuse` names a run."""
     done = storage.exists(storage.join(config.run, "back_translate", STAGE_RECORD))
+    # The other run may be deleted after this run has translated its sources.
     if (other := config.nmt.reuse) and not done and not is_run(other):
         raise UserError(f"nmt.reuse: {other}: no run here; name the folder of a run")
     if config.nmt.model:
         Model(config.nmt.model, config.nmt, config.languages).check(config.input)
+
+
+def _pivot_fingerprint(run: Run) -> Any:
+    model = forward(run.config)
+    shared = ["unique source"] if shares_translations(run.config) else []
+    return [*decoding(model.options), model.digest, *model.tags(), *shared]
+
+
+_PIVOT = {
+    "version": version,
+    "fingerprint": _pivot_fingerprint,
+    "make": lambda run, key: translate(run, PIVOT, forward(run.config), [_pivot_fingerprint(run)]),
+    "check": lambda config: forward(config).check(config.input),
+}
+STAGES = {"pivot": Stage.of("pivot", _PIVOT)}

@@ -1,4 +1,4 @@
-"""bucket: the decile of every score."""
+"""Stage `bucket`: deciles of the scores."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ version = VERSIONS["bucket"]
 
 
 def fingerprint(run: Run) -> Any:
-    """The names of the scores."""
+    """Return the names of the scores."""
     return run.config.score.names
 
 
 def make(run: Run, key: str) -> BucketRecord:
-    """Add deciles; their bounds depend on all rows, so all shards have the stage's key."""
+    """Add deciles to the pairs."""
     from paraloom.beam_jobs import bucket
 
-    work = units(run.shards("score"), key)
+    work = units(run.shards("score"), key)  # every shard depends on the scores of all rows
     result = bucket.run(work, run.folder("bucket"), run.config.score.names, run.arguments)
     return pairs_record(BucketRecord, result, deciles=bucket.summarise(result.receipts))

@@ -1,4 +1,4 @@
-"""embeddings: the sentence encoder."""
+"""Stage `embeddings`: training of the sentence encoder."""
 
 import shutil
 from pathlib import Path
@@ -25,26 +25,23 @@ is_valid = folder_is_valid
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
-    """The run's corpus and its word vectors, if the training reads them."""
+    """List `select` and `paragram` if the training reads their results."""
     options = config.embeddings
     corpus = ("select",) if options.reads_the_corpus and not options.selection else ()
     return (*corpus, "paragram") if _uses_own_vectors(config) else corpus
 
 
 def _uses_own_vectors(config: Config) -> bool:
-    """Whether `initial_vectors: auto` means the vectors of the stage `paragram`.
-
-    The dimension of vectors from a file is not checked here; `tasks.train` does that.
-    """
+    """Whether `initial_vectors: auto` stands for the vectors of the stage `paragram`."""
     options, score = config.embeddings, config.score
-    wanted = options.task == "paraphrases"
+    wanted = options.initial_vectors == AUTO and options.task == "paraphrases"
     trained = score.phrases is not None and score.training.dim == options.dim
-    there = TABLE["paragram"].when(config) and (score.paragram is not None or trained)
-    return options.initial_vectors == AUTO and wanted and there
+    # `tasks.train` checks the dimension of vectors from a file.
+    return wanted and TABLE["paragram"].when(config) and (score.paragram is not None or trained)
 
 
 def fingerprint(run: Run) -> Any:
-    """The options that change the weights, with the content of their files."""
+    """Return the options that change the weights, with digests of their files."""
     values = run.config.embeddings.of_weights()
     if _uses_own_vectors(run.config):
         values["initial_vectors"] = AUTO
@@ -52,7 +49,7 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> TrainingRecord:
-    """Train the encoder on its task."""
+    """Train the encoder on the task `embeddings.task`."""
     needed, corpus = depends_on(run.config), run.trained_on
     on_corpus = run.config.embeddings.reads_the_corpus
     if on_corpus:

@@ -1,4 +1,4 @@
-"""evaluate: the encoder on STS and SICK; evaluation.json has the results, too."""
+"""Stage `evaluate`: evaluation of the encoder on STS and SICK."""
 
 import json
 from typing import Any
@@ -11,18 +11,18 @@ from paraloom.pipeline.run.run import Run
 
 
 def evaluation_path(run: Run) -> str:
-    """The path of the file with the results, beside the encoder's folder."""
+    """Return the path of evaluation.json, beside the encoder's folder."""
     return storage.join(run.folder("evaluate").rpartition("/")[0], "evaluation.json")
 
 
 def fingerprint(run: Run) -> Any:
-    """The content of the data sets."""
+    """Return the digests of the data sets."""
     options = run.config.evaluate
     return [digest(path) if path else None for path in (options.sts, options.sick)]
 
 
 def make(run: Run, key: str) -> EvaluateRecord:
-    """Evaluate the encoder."""
+    """Evaluate the encoder, and write evaluation.json."""
     from paraloom.models.embeddings.applications.evaluation import evaluate_models
     from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
     from paraloom.models.embeddings.model import load_encoder
@@ -39,7 +39,7 @@ def make(run: Run, key: str) -> EvaluateRecord:
 
 
 def is_valid(run: Run, stage: str) -> bool:
-    """Whether evaluation.json has the record's digest."""
+    """Whether evaluation.json has the digest in the stage's record."""
     path = evaluation_path(run)
     return storage.exists(path) and storage.file_digest(path) == run.digest(stage)
 

@@ -1,4 +1,4 @@
-"""generate: the candidates of language models, beside the back-translations."""
+"""Stage `generate`: candidates of language models."""
 
 from typing import Any
 
@@ -23,24 +23,24 @@ version = VERSIONS["generate"]
 
 
 class GeneratedBy(Usage, Lenient):
-    """A generator: model and prompt, its usage of the server, and its rejected rows by reason."""
+    """A language model's prompt, its usage of the server, and its rejected rows."""
 
     model: ServedName = ""
-    prompt: str = ""  # the prompt's name
+    prompt: str = ""  # name of the prompt
     prompt_text: str = ""
     license: str | None = None
-    rejected: dict[str, int] = Field(default_factory=dict)
-    cost: float | None = None  # at the configuration's prices
+    rejected: dict[str, int] = Field(default_factory=dict)  # rows by reason
+    cost: float | None = None  # computed from the prices in the configuration
 
 
 class GenerateRecord(PairsRecord, stage="generate"):
-    """Pairs with the candidates of all generators."""
+    """The record of pairs with the candidates of all generators."""
 
-    generators: dict[str, GeneratedBy] = Field(default_factory=dict)
+    generators: dict[str, GeneratedBy] = Field(default_factory=dict)  # language models, by name
 
 
 def fingerprint(run: Run) -> Any:
-    """The requests, the languages, and the scoring model, if `nmt.model` names one."""
+    """Return the requests, the languages, and the scoring model if `nmt.model` names it."""
     config, scoring = run.config, list[Any]()
     if config.has_model:
         options = config.nmt
@@ -55,12 +55,12 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> GenerateRecord:
-    """Ask the generators, and score their candidates."""
+    """Ask the language models for candidates, and score the candidates."""
     from paraloom.beam_jobs import generate
 
     config = run.config
     model = backward(run) if config.has_model else None
-    # As in `translate`: the key of a shard does not depend on other shards.
+    # The key of a shard does not depend on other shards, as in `translate`.
     own = content_key(VERSIONS["generate"], fingerprint(run), model and model.digest)
     translated = {of.name: of for of in run.shards("back_translate")} if config.translates else {}
     n, pairs = sum(of.n for of in config.chats), run.shards(pairs_before("back_translate", config))
@@ -110,7 +110,7 @@ def make(run: Run, key: str) -> GenerateRecord:
 
 
 def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
-    """The record of each generator, with the configuration's present licence and prices."""
+    """Return the record of each language model, with licences and prices of the configuration."""
     found = dict((record.find(GenerateRecord) or GenerateRecord()).generators)
     for of in record.config.chats:
         if made := found.get(of.name):
@@ -120,7 +120,7 @@ def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
 
 
 def check(config: Config) -> None:
-    """Check the prompts, and that the library is installed, before anything is translated."""
+    """Check the prompts, and that the library `openai` is installed."""
     columns = {*schema.INGEST.names, *(config.input.keep if config.input else ())}
     known = columns | variables("", "", n=1, json=False).keys()
     for of in config.chats:
@@ -129,7 +129,7 @@ def check(config: Config) -> None:
             unknown = set() if " defined" in prompt.text else prompt.names - known
             if unknown or not prompt.names & columns:
                 what = f"{min(unknown)!r} is undefined" if unknown else "it names no column"
-                raise UserError(f"prompt: {what}; names are {', '.join(sorted(known))}")
+                raise UserError(f"prompt: {what}; known names are {', '.join(sorted(known))}")
         except UserError as error:
             raise UserError(f"generators: {of.name}: {error}") from error
     import openai  # noqa: F401

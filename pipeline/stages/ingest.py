@@ -1,4 +1,4 @@
-"""ingest: read bitext into pairs."""
+"""Stage `ingest`: reading of bitext into pairs."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ version = VERSIONS["ingest"]
 
 
 def fingerprint(run: Run) -> Any:
-    """The content of the input files, and the options that read them."""
+    """Return the digests of the input files, and the options that change what is read."""
     options, layout = run.input, run.input.layout
     tokens = any(condition.column in TOKEN_COLUMNS for condition in options.conditions)
     by_language = READERS[options.format].by_language
@@ -35,7 +35,7 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> IngestRecord:
-    """Read the bitext."""
+    """Read the bitext. Raise a UserError if all rows are rejected."""
     from paraloom.beam_jobs import ingest
 
     options = run.input
@@ -65,7 +65,7 @@ def make(run: Run, key: str) -> IngestRecord:
         counts = [of.cleaned for of in measured]
         record.cleaned = {kind: sum(of[kind] for of in counts) for kind in kinds}
     if not record.rows_out:
-        reason, rows = next(iter(record.rejected.items()))  # the most frequent one
+        reason, rows = next(iter(record.rejected.items()))  # the most frequent reason
         word, _, condition = reason.partition(" ")
         question = "is input.format right?"
         if word == FAILED:
@@ -78,17 +78,16 @@ def make(run: Run, key: str) -> IngestRecord:
 
 
 def check(config: Config) -> None:
-    """Check that there is an input."""
+    """Check that the configuration has an input."""
     if config.input is None:
         raise UserError("input: is missing")
 
 
 def check_replaces(run: Run, key: str) -> None:
-    """Check the languages of the first rows, and refuse to replace a finished run of other files:
-    the input has no file with a recorded path or a recorded content.
+    """Check the languages of the first rows, and that the run was not made from other files.
 
-    Call it before the run's start is recorded, unless `--force` is given. It does nothing if the
-    finished pairs have the stage's `key`, or if the run reads a sample of its base's input.
+    A UserError is raised if the input has no file with a recorded path or digest. Nothing is
+    checked if the finished pairs have the key `key`, or if the run is a preview of another run.
     """
     found = run.records.get("ingest")
     if run.base or (found and found.key == key):

@@ -1,4 +1,4 @@
-"""loop: find the best round, whose encoder agrees best with labelled pairs."""
+"""Stage `loop`: choice of the best round."""
 
 import numpy as np
 
@@ -12,10 +12,11 @@ fingerprint, check = auto_select.labelled_digests, auto_select.read_labelled
 
 
 def make(run: Run, key: str) -> LoopRecord:
-    """Evaluate the encoder of every round on the labelled pairs.
+    """Choose the round whose encoder agrees best with the labelled pairs.
 
-    A score is Pearson × 100, averaged over the data sets; a data set counts as 0 if an encoder
-    computes the same similarity for all its pairs. Among equally good rounds, the first is best.
+    The score of a round is Pearson × 100, averaged over the data sets. A data set counts as 0 if
+    the encoder computes the same similarity for all its pairs. The first of several rounds with the
+    highest score is chosen.
     """
     from paraloom.models.embeddings.applications.evaluation import agreement
     from paraloom.models.embeddings.model import load_encoder

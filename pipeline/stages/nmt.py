@@ -1,5 +1,6 @@
-"""nmt: train the translation model, unless `nmt.model` names one."""
+"""Stages `nmt` and `forward_nmt`: training of translation models in both directions."""
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,14 +13,13 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import TrainingRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import folder_is_valid
+from paraloom.pipeline.run.stage import Stage, folder_is_valid
 
 is_valid = folder_is_valid
 
 
 def fingerprint(run: Run) -> Any:
-    """The training options; keys that are null are left out, so that a key added in a new version
-    changes no fingerprint."""
+    """Return the training options that are not null, the languages, and the seed."""
     options, languages = run.config.nmt.training, [run.input.source_language]
     if run.input.target_language != "en":
         languages.append(run.input.target_language)
@@ -28,8 +28,8 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str, *, forward: bool = False) -> TrainingRecord:
-    """Train on the pairs of the input; `forward` trains from references to sources."""
-    if find_spec("fairseq") is None:  # else training fails late, and says so only in its log
+    """Train on the pairs of the input. With `forward`, the model translates references."""
+    if find_spec("fairseq") is None:  # the training would report this only in its log
         raise ModuleNotFoundError("No module named 'fairseq'")
     from paraloom.models.nmt.train import train_nmt
 
@@ -51,7 +51,7 @@ def make(run: Run, key: str, *, forward: bool = False) -> TrainingRecord:
 
 
 def swapped(pairs: list[Path], folder: Path) -> list[Path]:
-    """Copies of part files in which source and reference have changed places."""
+    """Write copies of part files in which source and reference are exchanged."""
     for path in pairs:
         table = pq.read_table(path, columns=["id", "reference", "source"])
         pq.write_table(table.rename_columns(["id", "source", "reference"]), folder / path.name)
@@ -59,10 +59,13 @@ def swapped(pairs: list[Path], folder: Path) -> list[Path]:
 
 
 def check(config: Config) -> None:
-    """Check that the two languages differ, since their codes name the files of the model."""
+    """Check that the two language codes differ, because the model's files are named by them."""
     source, target = config.languages.source, config.languages.target
     if source == target:
         raise UserError(
             f"input.source_language: equals input.target_language ({source}); set both to train a "
             "translation model"
         )
+
+
+STAGES = {"forward_nmt": Stage.of("forward_nmt", globals() | {"make": partial(make, forward=True)})}

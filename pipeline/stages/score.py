@@ -1,4 +1,4 @@
-"""score: a column for every scorer."""
+"""Stage `score`: a column for each score."""
 
 from typing import Any
 
@@ -20,12 +20,12 @@ version = VERSIONS["score"]
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
-    """The stages that the table names, and `ingest` if it reads pairs of one language."""
+    """List the stages in the table, and `ingest` for pairs that are not translated."""
     return ("ingest",) * config.is_mined + tuple(TABLE["score"].reads.split())
 
 
 def plugin_keys(config: Config) -> dict[str, Any]:
-    """For each scorer that is not Paraloom's, all that its values depend on besides the pairs."""
+    """For each scorer that is not built in, return what its values depend on besides the pairs."""
     given = config.score.resources
     return {
         source.name: [
@@ -39,7 +39,7 @@ def plugin_keys(config: Config) -> dict[str, Any]:
 
 
 def fingerprint(run: Run) -> Any:
-    """The names of the scorers, the keys of the user's own scorers, and scorer versions above 1."""
+    """Return the names of the scores, keys of the user's scorers, and scorer versions above 1."""
     scores, own = run.config.score.names, plugin_keys(run.config)
     versions = {name: _version(run.config, name) for name in scores if name in SCORERS}
     more = own | {name: version for name, version in versions.items() if version != 1}
@@ -48,15 +48,16 @@ def fingerprint(run: Run) -> Any:
 
 
 def _version(config: Config, name: str) -> Any:
-    """The version of a scorer's values."""
     scorer, kind = SCORERS[name], config.score.compute_type
     rough = kind != "auto" and scorer.resource and scorer.resource.open_int8
     return [scorer.version, kind] if rough else scorer.version
 
 
 def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
-    """For each column, the key of everything that it depends on besides the pairs. `digests` are
-    the resources' digests; `own` is the result of `plugin_keys`."""
+    """For each column, return the key of everything that it depends on besides the pairs.
+
+    `digests` contains the digests of the resources. `own` is the result of `plugin_keys`.
+    """
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
         own = own | {name: [own[name], of] for name, of in stored.items()}
@@ -72,8 +73,9 @@ def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[
 
 
 def make(run: Run, key: str) -> ScoreRecord:
-    """Score the translations. A round after the first only adds one score to the first round's
-    scores: the similarity according to the previous round's encoder.
+    """Score the translations.
+
+    A later round only adds the similarity according to the previous round's encoder.
     """
     from paraloom.beam_jobs import score
 
@@ -117,7 +119,7 @@ def make(run: Run, key: str) -> ScoreRecord:
 
 
 def check(config: Config) -> None:
-    """Load the scorers that are not Paraloom's."""
+    """Check that the user's scorers can be loaded, and have the data that they read."""
     for source in config.score.sources:
         if source.name in config.score.columns:
             continue

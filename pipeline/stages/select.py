@@ -1,4 +1,4 @@
-"""select: the corpus of the selected pairs, as Parquet and as text."""
+"""Stage `select`: the corpus of the selected pairs, as Parquet and as text."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -33,14 +33,14 @@ version = VERSIONS["select"]
 
 
 def criteria(run: Run) -> Criteria:
-    """The configuration's criteria; with `by: auto` or `by: judged`, with the chosen deciles."""
+    """Return the criteria of the configuration, with the deciles that were chosen for it."""
     chosen = resolve_auto(run)
     assert chosen.by not in CHOSEN, f"select.by: {chosen.by} has chosen no deciles yet"
     return run.criteria(chosen.by, chosen.deciles)
 
 
 def fingerprint(run: Run) -> Any:
-    """The criteria, without options that have no effect on this run."""
+    """Return the criteria, without options that have no effect on this run."""
     chosen = criteria(run)
     values = asdict(chosen) | {"exclude": chosen.exclude and chosen.exclude.similarity}
     if chosen.near_duplicates is None:
@@ -53,13 +53,13 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> PairsRecord:
-    """Select pairs; an empty corpus is an error, so that nothing is trained on it."""
+    """Select pairs. Raise a UserError if no pair is selected."""
     from paraloom.beam_jobs import select
 
     earlier = np.empty(0, np.uint64)
-    with suppress(UserError):  # the earlier corpus is damaged or gone
+    with suppress(UserError):  # the earlier corpus is damaged or missing
         ended = storage.exists(compacted(place := run.folder("select")))
-        earlier = np.concatenate([earlier, *_named(receipts(place) if ended else ())])
+        earlier = np.concatenate([earlier, *_hashed_ids(receipts(place) if ended else ())])
     work = units(run.shards(RANKED), key)
     result = select.run(work, run.folder("select"), criteria(run), run.arguments)
     record = pairs_record(PairsRecord, result)
@@ -74,28 +74,27 @@ def make(run: Run, key: str) -> PairsRecord:
     record.text = tsv_state(tsv_path(run.folder("select")))
     if len(earlier):
         record.earlier = len(earlier)
-        record.still = sum(int(np.isin(of, earlier).sum()) for of in _named(result.receipts))
+        record.still = sum(int(np.isin(of, earlier).sum()) for of in _hashed_ids(result.receipts))
     return record
 
 
-def _named(of: Iterable[Receipt]) -> Iterator[np.ndarray]:
-    """Hashes of the pairs' ids: 8 bytes a pair."""
+def _hashed_ids(of: Iterable[Receipt]) -> Iterator[np.ndarray]:
+    """Yield the hashes of the pairs' ids in each shard: uint64 [n]."""
     for shard in (shard for receipt in of for shard in receipt.shards):
         yield row_hash(schema.row_ids(read_shard(shard, schema.ROW)))[:, 0]
 
 
 def is_valid(run: Run, stage: str) -> bool:
-    """Whether the part files and the text form exist, with their sizes."""
+    """Whether the part files and corpus.tsv.gz are complete."""
     if not shards_are_valid(run, stage):
         return False
-    with suppress(UserError):
-        state = tsv_state(tsv_path(run.folder(stage)))
-        return state == (run.record(PairsRecord, stage).text or state)
+    with suppress(UserError):  # corpus.tsv.gz is missing
+        return tsv_state(tsv_path(run.folder(stage))) == run.record(PairsRecord, stage).text
     return False
 
 
 def copy(source: Run, target: Run) -> None:
-    """Copy part files and receipts, then the text."""
+    """Copy the part files, the receipts and corpus.tsv.gz."""
     folders = [run.folder("select") for run in (source, target)]
     text, copied = map(tsv_path, folders)
     storage.remove(copied)

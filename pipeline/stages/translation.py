@@ -1,4 +1,4 @@
-"""The translation models of a run: their keys, their records, and the translation job."""
+"""The translation models of a run, and the translation job of `back_translate` and `pivot`."""
 
 from contextlib import suppress
 from dataclasses import asdict
@@ -28,49 +28,52 @@ from paraloom.pipeline.run.stage import pairs_record
 from paraloom.pipeline.stages import pairs_before
 
 CONVERSIONS = "_conversions"
-"""Folder of converted models in a run in a store."""
+"""The folder of converted models in a run in an object store."""
 ENGINE = "ctranslate2"
-"""The only inference engine; keys contain it, because earlier versions had others."""
+"""The inference engine. Keys contain it, because earlier versions had other engines."""
 
 
 class Model(NamedTuple):
     """A translation model of a run."""
 
-    name: str  # its folder, or its name on the Hub
+    name: str  # folder, or name on the Hub
     options: NmtOptions
     languages: Languages
-    key: str = "nmt.model"  # the key of the configuration that names it
+    key: str = "nmt.model"  # the configuration key that names the model
 
     @property
     def folder(self) -> Path:
-        """The model's folder on this machine; a model that is elsewhere is fetched."""
+        """The local folder of the model, which is downloaded if necessary."""
         return hub.fetch(remote.localise(self.name), self.key)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its files, the name of a chosen checkpoint, and `nmt.tokenizer`."""
+        """A digest of the model's files, the name of the checkpoint, and `nmt.tokenizer`."""
         path, tokenizer = self.folder, self.options.tokenizer
         own = digest(path.parent if path.suffix == ".pt" else path)
         more = [path.name] * (path.suffix == ".pt") + [digest(of) for of in [tokenizer] if of]
         return content_key(own, *more) if more else own
 
     def open(self) -> NmtModel:
-        """Open its files, except the weights."""
+        """Open the model's files, except the weights."""
         return open_model(self.folder, self.languages, self.options.tokenizer)
 
     def factory(self, run: Run) -> TranslatorFactory:
-        """Opens the model on workers, which fetch the same commit from the Hub. For workers on
-        other machines, a run in a store gets the conversion, so that one machine converts."""
+        """Return a factory that workers use to open the model.
+
+        Workers download the same commit from the Hub. If the run is in an object store and its
+        workers are on other machines, the converted model is uploaded for them.
+        """
         factory = TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
         if not storage.is_remote(run.config.run) or threads_here(run.arguments):
             return factory
         try:
             made = self.open().converted()
-        except UserError:  # a machine without the libraries or the memory; workers may have them
+        except UserError:  # this machine lacks libraries or memory that workers may have
             return factory
         place = storage.join((run.base or run).config.run, CONVERSIONS, made.path.name)
         record = storage.join(place, RECORD)
-        files = sorted(made.path.iterdir(), key=lambda file: file.name == RECORD)  # last
+        files = sorted(made.path.iterdir(), key=lambda file: file.name == RECORD)  # the record last
         if not storage.exists(record) or storage.read_bytes(record) != files[-1].read_bytes():
             say(f"{self.key}: uploading the converted model for the workers")
             for file in files:
@@ -78,7 +81,7 @@ class Model(NamedTuple):
         return factory._replace(conversion=(place, made.digest))
 
     def record(self) -> TranslationModel:
-        """Its entry in the manifest."""
+        """Return the model's entry in the record of a stage."""
         folder = self.folder
         return TranslationModel(
             path=self.name,
@@ -89,13 +92,13 @@ class Model(NamedTuple):
         )
 
     def tags(self) -> list[Any]:
-        """The model's language tags, in the form for keys; empty if it has none."""
+        """Return the model's language tags for keys. The list is empty if there are none."""
         layout = self.open().layout
-        # Keys contain a prompt, because they did in version 0.2.
+        # Keys contain an empty prompt for compatibility with version 0.2.
         return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []
 
     def check(self, options: InputOptions | None) -> None:
-        """Check files and languages, unless the model is in an object store."""
+        """Check the model's files and languages, unless it is in an object store."""
         if not storage.is_remote(self.name):
             model = self.open()
             model.subwords()  # loads them, to find damaged files
@@ -104,8 +107,8 @@ class Model(NamedTuple):
 
 
 def license_of(folder: Path) -> str | None:
-    """The `license` in the metadata of a folder's README.md, if there is one."""
-    with suppress(UserError, AttributeError):  # no file, or metadata of another form
+    """Return the `license` in the metadata of a folder's README.md, if there is one."""
+    with suppress(UserError, AttributeError):  # no file, or metadata that is not a mapping
         value = front_matter(folder / CARD).get("license")
         values = value if isinstance(value, list) else [value]
         return ", ".join(text for text in values if isinstance(text, str)) or None
@@ -113,43 +116,47 @@ def license_of(folder: Path) -> str | None:
 
 
 def backward(run: Run) -> Model:
-    """The model that translates sources into the references' language."""
+    """Return the model that translates sources into the references' language."""
     options = run.config.nmt
     return Model(options.model or run.folder("nmt"), options, run.config.languages)
 
 
 def forward(config: Config, trained: str = "") -> Model:
-    """The model that translates references into the sources' language; `trained` is the folder of
-    the run's own model, used if no key names one. For plain text, its translations are sources."""
+    """Return the model that translates references into the sources' language.
+
+    `trained` is the folder of a model that the run trains if `nmt.forward_model` is null.
+    """
     options = config.nmt.replace(candidates=1, sampling=None, tokenizer=None)
     languages, name = config.languages.reversed(), config.nmt.forward_model or trained
     return Model(name, options, languages, "nmt.forward_model")
 
 
 def decoding(options: NmtOptions) -> list[Any]:
-    """The options for one translation of each text, for keys; `NmtOptions.several` has the rest."""
+    """Return the decoding options for keys, except the options in `NmtOptions.several`."""
     limits = [options.batch_tokens, options.max_source_subwords]
     repetition = options.against_repetition()
     return [ENGINE, options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]
 
 
 def shares_translations(config: Config) -> bool:
-    """Whether equal texts of a shard are translated once."""
+    """Whether equal texts in a shard are translated once."""
     return config.input is not None and config.input.unique == "source"
 
 
 def translate(
     run: Run, direction: Direction, model: Model, depends_on: list[Any]
 ) -> BackTranslateRecord:
-    """Run a translation job. The key of a shard covers everything that its translations depend on,
-    but no other shard: if the input grows, only new shards are translated.
+    """Run a translation job, and return the record of its stage.
+
+    A shard's key contains everything that its translations depend on, and no other shard. If the
+    input grows, only new shards are translated.
     """
     from paraloom.beam_jobs import back_translate
 
     used, options = model.record(), model.options
     own = [decoding(options), options.several(), used.sha256, model.tags()]
-    # Random translations depend on the shard, and are not reused. A run on a sample reuses none,
-    # since it measures or has other sentences.
+    # Sampled translations depend on the shard, so they are not reused. A run on a sample reuses no
+    # translations, because it measures the speed or has other sentences.
     other = None if run.forced or run.base else run.config.nmt.reuse
     job = back_translate.TranslationJob(
         model=model.factory(run),

@@ -62,7 +62,7 @@ def test_mistakes_are_one_line_that_names_the_key(tmp_path: Path, more: str, mes
         ("score.scorers=[trigram_overlap, trigram_overlap]", "score.scorers: names a scorer twice"),
         (
             "score.columns={trigram_overlap: a}",
-            "score.columns.trigram_overlap: trigram_overlap already",
+            "score.columns.trigram_overlap: trigram_overlap is already in use",
         ),
         ("score.scorers=[paragram_similarity]", "score.paragram: paragram_similarity needs"),
         ("loop.rounds=2", "select.labelled: is missing; with loop.rounds"),

@@ -69,5 +69,5 @@ def test_few_pairs_and_random_vectors_are_said(tmp_path: Path, write_config: Wri
     (both,) = said(58, own_vectors=False)
     assert "58 pairs are few" in both and "random vectors" in both
     (random,) = said(10_000, own_vectors=False)
-    assert random.startswith("embeddings: it starts from random vectors")
+    assert random.startswith("embeddings: the encoder starts from random vectors")
     assert said(10_000, own_vectors=False, initial_vectors=str(tmp_path / "config.yaml")) == []

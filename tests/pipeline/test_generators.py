@@ -222,10 +222,10 @@ def config(*generators: dict[str, Any], **changes: Any) -> Config:
         ([{**CHAT, "api_key_env": "sk-word"}], "api_key_env: must be the name of an environment"),
         ([{**CHAT, "prompt": "rewrite"}], "prompt: 'rewrite' is neither a prompt of Paraloom"),
         ([{**CHAT, "prompt": "{{ reference"}], "prompt: not a template of Jinja2"),
-        ([CHAT, CHAT], "generators: two have the same name"),
+        ([CHAT, CHAT], "generators: two generators have the same name"),
         ([{"kind": "nmt"}, {"kind": "nmt", "name": "x"}], "at most one of kind nmt"),
-        ([{"kind": "nmt"}], "needs one or more of kind chat"),
-        ([{**CHAT, "n": 100}, {**CHAT, "name": "b", "n": 28}], "128 candidates of a pair are more"),
+        ([{"kind": "nmt"}], "needs at least one generator of kind chat"),
+        ([{**CHAT, "n": 100}, {**CHAT, "name": "b", "n": 28}], "128 candidates per pair exceed"),
     ],
 )
 def test_what_a_configuration_must_not_say(generators: list[Any], message: str) -> None:
@@ -237,8 +237,11 @@ def test_what_a_configuration_must_not_say(generators: list[Any], message: str) 
 @pytest.mark.parametrize(
     ("prompt", "message"),
     [
-        ("Reword {{ referenc }}", "a: prompt: 'referenc' is undefined; names are id, json, n, "),
-        ("Reword it {{ n }} times", "a: prompt: it names no column; names are "),
+        (
+            "Reword {{ referenc }}",
+            "a: prompt: 'referenc' is undefined; known names are id, json, ",
+        ),
+        ("Reword it {{ n }} times", "a: prompt: it names no column; known names are "),
         ("{% for i in range(n) %}{{ reference }}{% endfor %}", ""),
         ("{% if domain is defined %}{{ domain }}{% endif %}: {{ source }}", ""),
         ("reword", ""),
@@ -276,7 +279,7 @@ def test_translation_score_needs_a_translation_model() -> None:
 
 def test_a_share_must_be_possible() -> None:
     select = {"by": "trigram_overlap", "per_generator": 0.4}
-    with pytest.raises(ValueError, match=r"select.per_generator: 0.4 of 2 generators is not the"):
+    with pytest.raises(ValueError, match=r"select.per_generator: must be at least 0.5 with 2 gen"):
         config({"kind": "nmt"}, CHAT, select=select)
     with pytest.raises(ValueError, match="needs several generators"):
         Config.of({**config(CHAT).model_dump(exclude={"generators"}), "select": select})

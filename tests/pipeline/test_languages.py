@@ -63,7 +63,7 @@ def test_notices(tmp_path: Path, write_config: WriteConfig) -> None:
         return list(of_configuration(config, ["score", "embeddings", "evaluate"]))
 
     assert of("en") == of("fr") == []
-    said = "input.source_language: equals input.target_language (Czech); one may be wrong"
+    said = "input.source_language: equals input.target_language (Czech); one of them may be wrong"
     assert of("ces") == [said]
 
 
@@ -108,7 +108,7 @@ def test_first_rows_in_other_languages(tmp_path: Path, capsys: Capsys) -> None:
     assert said(LONG) == said(swapped, source_language="en", target_language="cs") == ""
     assert said(LONG, source_language="sk") == ""
     assert said(LONG, source_language="hsb").startswith("paraloom: input.source_language: is hsb")
-    assert said(swapped).startswith("STOP: input: the first sources are English, the references Cz")
+    assert said(swapped).startswith("STOP: input: the first sources are English, and the first ref")
     assert said(swapped[:3]).startswith("paraloom: input.source_language: is cs (Czech), but 100%")
     german = said(LONG, target_language="de")
     assert german.startswith("STOP: input.target_language: is de (German), but")
@@ -192,7 +192,7 @@ def test_it_ends_before_anything_is_read(
     for name in ("ingest", "estimate", "preview"):
         assert main([name, "--config", config]) == 2
         line = capsys.readouterr().err.splitlines()[-1]
-        assert "input: the first sources are English, the references Czech: swap" in line
+        assert "sources are English, and the first references are Czech; swap the two sides" in line
     other = ("--set", "input.source_language=en", "--set", "input.target_language=cs")
     line = refusal(capsys, "back-translate", "--config", config, *other)
     assert f"nmt.model: {nmt_model} translates cs into en, not en into cs" in line

@@ -333,7 +333,8 @@ def test_a_run_of_an_earlier_version_is_one_line(a_run: Path, capsys: Capsys, co
     more = {"explain": [run, "id"], "compare": [run, run], "status": [run], "publish": [run]}
     arguments = more.get(command, ["--config", str(a_run / "config.yaml")])
     line = refusal(capsys, command, *arguments)
-    said = "a run of an earlier version; run the configuration again with another `run`"
+    said = "an earlier version of Paraloom made this run; name another folder in `run`, and "
+    said += "run the configuration again"
     assert line == f"paraloom: {run}: {said}"
 
 

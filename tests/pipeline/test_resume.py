@@ -230,7 +230,7 @@ def test_damage_that_returns_ends_the_run(a_run: Path, capsys: Capsys, monkeypat
     monkeypatch.setattr(storage, "write_bytes", write)
     assert again("select", a_run) == 2
     line = capsys.readouterr().err.strip().splitlines()[-1]
-    assert line == f"paraloom: {path}: damaged again after it was made again; check the disk"
+    assert line == f"paraloom: {path}: damaged for the second time; check the disk"
 
 
 def test_force_runs_the_stage_and_only_it(a_run: Path, finished_run: Path, runs: Runs) -> None:

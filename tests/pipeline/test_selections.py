@@ -100,7 +100,7 @@ def test_a_named_selection_stays_until_forgotten(a_run: Path, capsys: Capsys, ru
     assert again("select", a_run, "--set", "select.named.strict=null") == 0
     assert path not in manifest(a_run)["planned"]
     assert again("select", a_run, "--name", "strict") == 2
-    assert "no selection 'strict' here, only the corpus" in capsys.readouterr().err
+    assert "the run has no selection 'strict', only the corpus" in capsys.readouterr().err
 
 
 def test_the_encoder_is_trained_on_a_selection(
@@ -137,7 +137,7 @@ def test_the_encoder_is_trained_on_a_selection(
     capsys.readouterr()
     for wrong in (["compare", run, run], ["publish", run]):
         assert main([*wrong, "--selection", "stirct", *ONE]) == 2
-        assert "no selection 'stirct' here, only strict; `paraloom sel" in one_line(capsys)
+        assert "the run has no selection 'stirct', only strict; `paraloom sel" in one_line(capsys)
 
 
 @pytest.mark.parametrize(

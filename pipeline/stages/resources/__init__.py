@@ -1,1 +1,1 @@
-"""Stages that make resources of scorers: `pair_models`, or a module with the resource's name."""
+"""Stages that make resources of scorers. Modules have the resource's name, except `pair_models`."""

@@ -1,4 +1,4 @@
-"""columns: scores that were computed elsewhere, sorted so that shards find their ids."""
+"""Stage `columns`: scores that another program computed, sorted by id for fast lookup."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from paraloom.pipeline.run.run import Run
 
 
 class ColumnsRecord(StageRecord, stage="columns"):
-    """The scores of `score.columns`, by name; `rows` also counts ids that the corpus lacks."""
+    """The record of the scores in `score.columns`, by name."""
 
-    rows: dict[str, int]
+    rows: dict[str, int]  # number of ids, with ids that the corpus lacks
     digests: dict[str, str]
 
 
 def files(config: Config) -> dict[str, list[ScoreFile]]:
-    """Find the files of each score, and check their beginnings."""
+    """Find the files of each score, and check the first rows of each file."""
     candidates = config.variant["candidates"]
     return {
         name: find_score_files(name, paths, candidates=candidates)
@@ -31,7 +31,7 @@ check = files
 
 
 def fingerprint(run: Run) -> Any:
-    """The content of the files, and whether rows have candidates."""
+    """Return the digests of the files, and whether rows have candidates."""
     return [
         run.config.variant["candidates"],
         {
@@ -42,7 +42,7 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> ColumnsRecord:
-    """Store the values of every score."""
+    """Store the values of each score."""
     rows, digests = {}, {}
     with atomic_folder(run.local_folder("columns")) as folder:
         for name, found in files(run.config).items():

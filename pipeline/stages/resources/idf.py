@@ -1,4 +1,4 @@
-"""idf: the inverse document frequencies of the scorer `mean_idf`."""
+"""Stage `idf`: inverse document frequencies for the scorer `mean_idf`."""
 
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ resource = "compact"
 
 
 def fingerprint(run: Run) -> Any:
-    """The content of the file, or the version of the job that counts words."""
+    """Return the digest of the file `score.idf`, or the version of the job that counts words."""
     file = run.config.score.idf
     return digest(file) if file else run.with_language(["counted", VERSIONS["idf"]])
 
 
 def make(run: Run, key: str) -> IdfRecord:
-    """Read IDF from a file, or count words over all references that ingest accepted."""
+    """Read IDF from a file, or count words in all references that `ingest` accepted."""
     from paraloom.beam_jobs import idf
     from paraloom.models.text.idf import compact_idf, write_idf
 

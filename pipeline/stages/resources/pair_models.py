@@ -1,7 +1,7 @@
-"""Models that score pairs: sentence-transformers, spaCy, WordNet, translation models.
+"""Stages of models that score pairs: sentence-transformers, spaCy, WordNet and translation models.
 
-Their stages make no files: the record names the model, and the keys of the scores contain the
-model's digest.
+These stages make no files. Their records name the models, and the keys of scores contain the
+models' digests.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from paraloom.pipeline.stages.translation import ENGINE, Model, backward, forwar
 
 
 def _stage(key: str, find: Callable[[str], Path]) -> Stage:
-    """The stage of the model that `score.<key>` names; `find` returns the model's local folder."""
+    """Make the stage of the model in `score.<key>`. `find` returns the model's local folder."""
 
     def folder(config: Config) -> Path:
         return find(remote.localise(getattr(config.score, key)))
@@ -55,7 +55,7 @@ def _stage(key: str, find: Callable[[str], Path]) -> Stage:
 
 
 def translation_models(run: Run) -> dict[str, Model]:
-    """The translation models that scorers use, by resource."""
+    """Return the translation models that scorers use, by resource."""
     models = {
         "translation_model": backward(run),
         "forward_model": forward(run.config, run.folder("forward_nmt")),
@@ -64,10 +64,9 @@ def translation_models(run: Run) -> dict[str, Model]:
 
 
 def _translation_stage(name: str, trained: str) -> Stage:
-    """The stage of a translation model; the stage `trained` makes the model if no key names one."""
+    """Make the stage of a translation model, which may be the result of the stage `trained`."""
 
     def fingerprint(run: Run) -> Any:
-        """The options that scores depend on, and the model if a key names it."""
         model, options = translation_models(run)[name], run.config.nmt
         computing = [ENGINE, options.compute_type, options.batch_tokens]
         given = options.model if trained == "nmt" else options.forward_model
@@ -106,7 +105,7 @@ STAGES = {
 
 
 def model_names(config: Config) -> dict[str, str]:
-    """The scorers' models, by resource; a name on the Hub includes the commit."""
+    """Return the models of scorers by resource. A name on the Hub includes the commit."""
     return {
         key: hub.pinned(getattr(config.score, key))
         for scorer, key in MODEL_KEYS.items()

@@ -1,4 +1,4 @@
-"""paragram: the word vectors of `paragram_similarity` and `unmatched_words`."""
+"""Stage `paragram`: word vectors for `paragram_similarity` and `unmatched_words`."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ resource = "compact"
 
 
 def fingerprint(run: Run) -> Any:
-    """The digest of the file of vectors; or the digest of the phrase pairs, and the options."""
+    """Return the digest of the vectors, or of the phrase pairs with the training options."""
     options = run.config.score
     if options.paragram:
         return digest(options.paragram)

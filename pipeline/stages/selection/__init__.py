@@ -1,4 +1,4 @@
-"""Stages that choose deciles for `select.by`, and read the sentences of `select.exclude`."""
+"""Stages that choose deciles for `select.by`, or read the sentences in `select.exclude`."""
 
 from paraloom.pipeline.config.selection import SelectOptions
 from paraloom.pipeline.judging.cuts import JudgedRecord
@@ -7,8 +7,10 @@ from paraloom.pipeline.run.run import Run
 
 
 def resolve_auto(record: RunRecord | Run) -> SelectOptions:
-    """The section `select` in effect: with the score and the deciles that `by: auto` or `by:
-    judged` chose, and with `per_source: all` if each source has one translation."""
+    """Return the section `select` with the score and deciles that `by: auto` or `judged` chose.
+
+    `per_source` is set to "all" if each source has one translation.
+    """
     select = record.config.select
     found, judged = record.find(AutoSelectRecord), record.find(JudgedRecord)
     if record.config.nmt.candidates == 1 and not record.config.generators:

@@ -1,12 +1,11 @@
-"""auto_select: choose deciles for `select.by: auto` with small encoders (ParaNMT, section 6.3).
+"""Stage `auto_select`: choice of deciles for `select.by: auto` (ParaNMT, section 6.3).
 
-For every contiguous range of deciles of one score, encoders are trained on its pairs, up to
-`select.auto.pairs`, and evaluated on labelled pairs. The range with the best mean over the seeds is
-selected. In a large corpus, every range reaches the limit, and only quality counts. In a small
-corpus, the number of pairs counts, too.
+For each contiguous range of deciles of a score, small encoders are trained on at most
+`select.auto.pairs` pairs, and evaluated on labelled pairs. The range with the best mean over the
+seeds is chosen. In a large corpus, every range has enough pairs, and only their quality matters. In
+a small corpus, the number of pairs matters, too.
 
-The sample and the trainings are Beam jobs, so they resume, and run wherever the runner does. The
-result is deterministic for a seed.
+Drawing the sample and training the encoders are Beam jobs, which resume and run on any runner.
 """
 
 from dataclasses import replace
@@ -24,28 +23,28 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RANKED
 
 version = 2
-"""Bump when the same scores lead to another selection."""
+"""Increase it when the same scores lead to another selection."""
 
 
 def read_labelled(config: Config) -> list[LabelledPairs]:
-    """Read and check the labelled pairs; serves as `Stage.check` for stages that read them."""
+    """Read and check the labelled pairs."""
     return read_ranking(config.select.labelled_paths, "select.labelled")
 
 
 def labelled_digests(run: Run) -> list[str]:
-    """The digests of the labelled pairs."""
+    """Return the digests of the labelled pairs."""
     with reading("select.labelled"):
         return [digest(path) for path in run.config.select.labelled_paths]
 
 
 def tried_score(run: Run) -> str:
-    """The score whose deciles are tried; after the first round, the encoder's similarity."""
+    """Return the score whose deciles are tried. In a later round, it is the encoder's score."""
     wanted = run.config.select.auto.score
     return wanted if wanted in run.ranked_by else run.ranked_by[0]
 
 
 def fingerprint(run: Run) -> Any:
-    """The options of the search, the criteria of selection, and the labelled pairs."""
+    """Return the options of the search, the criteria, and the digests of the labelled pairs."""
     options, encoder = run.config.select, run.config.embeddings
     return run.with_language(
         [
@@ -71,7 +70,7 @@ def make(run: Run, key: str) -> AutoSelectRecord:
     options, encoder, seed = run.config.select.auto, run.config.embeddings, run.config.seed
     score, folder = tried_score(run), run.folder("auto_select")
     most = min(options.pairs, run.config.select.size or options.pairs)
-    # From all deciles and translations of a source, draw ten times the pairs that a probe uses.
+    # The sample has ten times as many pairs as a training, from all deciles and all candidates.
     criteria = replace(
         run.criteria(score), size=10 * most, per_source="all", per_generator=None, rank=None
     )
@@ -110,19 +109,19 @@ def make(run: Run, key: str) -> AutoSelectRecord:
 
 
 def small_encoder(model: str, encoder: EmbeddingOptions) -> EmbeddingOptions:
-    """The options of a probe: one epoch, negatives from the mini-batch (W&G 2017), on one core.
+    """Return the options of a small encoder, which is trained for one epoch on one core.
 
-    If `embeddings.initial_vectors` names a file, probes start from it, as the encoder does. With
-    `auto` they start from random vectors: on Multi30k, probes with random vectors rank deciles as
-    full training does; with PARAGRAM vectors they do not, because 1,300 pairs hardly change the
-    vectors.
+    Negatives come from the mini-batch (Wieting & Gimpel 2017). If `embeddings.initial_vectors`
+    names a file, the small encoder starts from its vectors. Otherwise it starts from random
+    vectors: on Multi30k, these rank deciles in the same order as a full training. PARAGRAM vectors
+    do not, because training on 1,300 pairs changes them too little.
     """
     return EmbeddingOptions(
         model=model,
         dim=encoder.dim,
         initial_vectors=encoder.vector_file,
         epochs=1,
-        batch_size=20,  # samples are small: small batches give enough steps
+        batch_size=20,  # with larger batches, a small sample would give too few steps
         mega_batch=1,
         negatives="other",
         device="cpu",

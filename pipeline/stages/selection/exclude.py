@@ -1,4 +1,4 @@
-"""exclude: read the sentences of `select.exclude`, which the corpus must not contain."""
+"""Stage `exclude`: evaluation sentences that the corpus must not contain."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,16 +28,16 @@ is_valid = folder_is_valid
 
 
 class ExcludeRecord(StageRecord, stage="exclude"):
-    """Evaluation sentences that are kept out of the corpus."""
+    """The record of evaluation sentences."""
 
-    data_sets: dict[str, int] = Field(default_factory=dict)  # number of distinct sentences
+    data_sets: dict[str, int] = Field(default_factory=dict)  # number of distinct sentences, by name
 
 
 _SCHEMA = pa.schema({"data_set": pa.string(), "row": pa.int64(), "text": pa.string()})
 
 
 def read_data_sets(paths: Sequence[str]) -> pa.Table:
-    """The distinct sentences of each data set: data_set, row of the first occurrence, text."""
+    """Read the distinct sentences of each data set, with the row of their first occurrence."""
     found = []
     for name, file in sentence_files(*paths).items():
         parts = [
@@ -57,7 +57,7 @@ def read_data_sets(paths: Sequence[str]) -> pa.Table:
 
 
 def sentences_of(table: pa.Table) -> dict[str, int]:
-    """The number of distinct sentences of each data set."""
+    """Count the distinct sentences of each data set."""
     counts = pc.value_counts(table["data_set"].combine_chunks())
     return dict(zip(*(of.to_pylist() for of in counts.flatten()), strict=True))
 
@@ -69,7 +69,7 @@ def _model(config: Config) -> Path | None:
 
 
 def fingerprint(run: Run) -> Any:
-    """The content of the files, by name, and the model that encodes their sentences."""
+    """Return the digests of the files, by name, and of the model that encodes their sentences."""
     files = {
         name: digest(file) for name, file in sentence_files(*run.config.select.exclude).items()
     }
@@ -77,7 +77,7 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> ExcludeRecord:
-    """Read the data sets; encode the sentences if similar sentences are excluded, too."""
+    """Read the data sets, and encode their sentences for `select.exclude_similarity`."""
     table = read_data_sets(run.config.select.exclude)
     with atomic_folder(run.local_folder("exclude")) as folder:
         pq.write_table(table, folder / SENTENCES, compression="zstd")

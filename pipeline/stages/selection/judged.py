@@ -1,4 +1,4 @@
-"""judged: the scorer and deciles of `select.by: judged`."""
+"""Stage `judged`: choice of a score and its deciles for `select.by: judged`."""
 
 from typing import Any
 
@@ -8,17 +8,18 @@ from paraloom.pipeline.config import Config
 from paraloom.pipeline.judging.cuts import JudgedRecord
 from paraloom.pipeline.judging.describe import cut_lines
 from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
+from paraloom.pipeline.run.records import ScoreRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RANKED
 
 version = 3
-"""Bump when the same judgments lead to another selection."""
+"""Increase it when the same judgments lead to another selection."""
 
 
 def fingerprint(run: Run) -> Any:
-    """The judgments, the wanted precision, the scores to choose from, and the conditions."""
+    """Return the judgments' digest, the precision, the scores to choose from, and conditions."""
     options = run.config.select
-    own = run.own_scorers
+    own = (run.find(ScoreRecord) or ScoreRecord()).scorers
     lower = [name for name in run.ranked_by if name in own and not own[name].higher_is_better]
     judgments = judgments_digest(run.config.run)
     values = [judgments, options.precision, options.good, run.ranked_by, lower]
@@ -26,7 +27,10 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> JudgedRecord:
-    """Choose the cut."""
+    """Choose the score and the deciles that reach the precision.
+
+    Raise a UserError if there are too few judgments, or if no deciles reach the precision.
+    """
     from paraloom.pipeline.judging.agreement import join, measure
 
     config = run.config
@@ -34,7 +38,7 @@ def make(run: Run, key: str) -> JudgedRecord:
         read_judgments(config.run),
         run.shards(RANKED),
         run.ranked_by,
-        own=run.own_scorers,
+        own=run.record(ScoreRecord).scorers,
         where=run.criteria().where,
     )
     options = config.select
@@ -53,7 +57,7 @@ def make(run: Run, key: str) -> JudgedRecord:
 
 
 def check(config: Config) -> None:
-    """Check that there are judgments."""
+    """Check that the run has judgments."""
     if not read_judgments(config.run):
         raise UserError(
             f"select.by: judged: {config.run} has no judgments yet; run `paraloom bucket` with "

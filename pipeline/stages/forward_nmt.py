@@ -1,8 +1,0 @@
-"""forward_nmt: train the model that translates references into sources, if no key names one."""
-
-from functools import partial
-
-from paraloom.pipeline.stages import nmt
-
-fingerprint, check, is_valid = nmt.fingerprint, nmt.check, nmt.is_valid
-make = partial(nmt.make, forward=True)
