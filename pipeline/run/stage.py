@@ -89,8 +89,6 @@ class Stage:
 
 
 _MODULES = {
-    "pivot": "back_translate",
-    "forward_nmt": "nmt",
     **{name: f"selection.{name}" for name in ("exclude", "auto_select", "judged")},
     **{name: f"resources.{name}" for name in RESOURCES},
     **dict.fromkeys(("translation_model", "forward_model"), "resources.pair_models"),

@@ -1,21 +1,19 @@
-"""Stages `back_translate` and `pivot`: translations of sources, and sources for plain text."""
+"""Stage `back_translate`: translates the sources."""
 
 from typing import Any
 
 from paraloom.beam_jobs import VERSIONS, storage
-from paraloom.beam_jobs.transforms.translations import BACK, PIVOT
+from paraloom.beam_jobs.transforms.translations import BACK
 from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.folder import is_run
 from paraloom.pipeline.run.records import BackTranslateRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage
 from paraloom.pipeline.stages.translation import (
     Model,
     backward,
     decoding,
-    forward,
     shares_translations,
     translate,
 )
@@ -47,18 +45,3 @@ def check(config: Config) -> None:
         raise UserError(f"nmt.reuse: {other}: no run here; name the folder of a run")
     if config.nmt.model:
         Model(config.nmt.model, config.nmt, config.languages).check(config.input)
-
-
-def _pivot_fingerprint(run: Run) -> Any:
-    model = forward(run.config)
-    shared = ["unique source"] if shares_translations(run.config) else []
-    return [*decoding(model.options), model.digest, *model.tags(), *shared]
-
-
-_PIVOT = {
-    "version": version,
-    "fingerprint": _pivot_fingerprint,
-    "make": lambda run, key: translate(run, PIVOT, forward(run.config), [_pivot_fingerprint(run)]),
-    "check": lambda config: forward(config).check(config.input),
-}
-STAGES = {"pivot": Stage.of("pivot", _PIVOT)}

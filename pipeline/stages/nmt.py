@@ -1,6 +1,5 @@
-"""Stages `nmt` and `forward_nmt`: training of translation models in both directions."""
+"""Stage `nmt`: trains a translation model."""
 
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +12,7 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import TrainingRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import Stage, folder_is_valid
+from paraloom.pipeline.run.stage import folder_is_valid
 
 is_valid = folder_is_valid
 
@@ -66,6 +65,3 @@ def check(config: Config) -> None:
             f"input.source_language: equals input.target_language ({source}); set both to train a "
             "translation model"
         )
-
-
-STAGES = {"forward_nmt": Stage.of("forward_nmt", globals() | {"make": partial(make, forward=True)})}
