@@ -172,7 +172,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"input": {"unique": "source"}}, "input.unique: input.format pairs has no source"),
     ({"input": {"columns": {"source": "a"}}}, "pairs takes reference, translation, id"),
     ({"input": {"columns": {"reference": "a"}}}, "is not Parquet"),
-    ({"generators": [{"kind": "nmt"}]}, "generators: input.format pairs has nothing"),
+    ({"generators": [{"kind": "nmt"}]}, "generators: must be null"),
     ({"input": {"target_language": "cs"}}, "input.target_language: is cs"),
 ]
 
