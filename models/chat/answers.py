@@ -24,10 +24,8 @@ class Request(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Digest of everything that an answer depends on.
-
-        It covers the generator's name instead of the server's address, which may change.
-        """
+        """Digest of everything that an answer depends on. It covers the generator's name instead of
+        the server's address, which may change."""
         of = self.generator
         values = json.dumps([of.name, of.parameters(), self.prompt], sort_keys=True)
         return sha256(values.encode()).hexdigest()[:32]
@@ -66,10 +64,8 @@ class Usage(BaseModel):
         )
 
     def at_prices(self, prices: Mapping[str, float] | None) -> float | None:
-        """Return the cost at `input` and `output` prices per million tokens.
-
-        Return None if there are no prices or no token counts.
-        """
+        """Return the cost at `input` and `output` prices per million tokens. Return None if there
+        are no prices or no token counts."""
         if not prices or not (self.tokens_in or self.tokens_out):
             return None
         return (self.tokens_in * prices["input"] + self.tokens_out * prices["output"]) / 1e6

@@ -36,10 +36,8 @@ _AGAIN = (408, 409, 425, 429)  # these and 5xx are retried
 
 
 class Clients:
-    """Sends requests to several models from one event loop in its own thread.
-
-    All threads of a process share this object, with its connections and limits.
-    """
+    """Sends requests to several models from one event loop in its own thread. All threads of a
+    process share this object, with its connections and limits."""
 
     def __init__(self, generators: Iterable[ChatGenerator]) -> None:
         self._clients = {of.name: _Client(of) for of in generators}
@@ -136,11 +134,8 @@ class _Client:
         await asyncio.sleep(begin - now)
 
     async def _send(self, prompt: str) -> tuple[int, Mapping[str, str], str]:
-        """Send a request once.
-
-        Return the HTTP status (0 without a response), the headers, and the body or the reason for a
-        failure.
-        """
+        """Send a request once. Return the HTTP status (0 without a response), the headers, and the
+        body or the reason for a failure."""
         import openai
 
         messages = [{"role": "user", "content": prompt}]

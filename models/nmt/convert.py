@@ -65,10 +65,8 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
 
 def adopt(folder: Path, digest: str) -> None:
     """Link another machine's conversion into this user's cache if its files have this `digest`.
-
     Otherwise `convert_once` converts the model here. `folder` must have the same name as in the
-    cache.
-    """
+    cache."""
     path = user_cache() / "nmt" / folder.name
     with locked(path.with_name(f".{path.name}.lock")):
         if not _open(path) and (found := _open(folder)) and found.digest == digest:

@@ -149,11 +149,9 @@ class Engine:
     def submit(
         self, batch: Sequence[Pieces], num_hypotheses: int = 1
     ) -> Callable[[], list[Ranked]]:
-        """Queue a batch of sources of one `length_class`.
-
-        Return a function that waits for the result and raises errors. The result has at most
-        `num_hypotheses` hypotheses per source, and not more than the beam size.
-        """
+        """Queue a batch of sources of one `length_class`. Return a function that waits for the
+        result and raises errors. The result has at most `num_hypotheses` hypotheses per source, and
+        not more than the beam size."""
         search = {"beam_size": self._options.beam, "patience": self._nmt.patience}
         return self._submit(self._translator, batch, num_hypotheses, search)
 

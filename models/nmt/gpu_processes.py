@@ -30,11 +30,9 @@ Load = Callable[[int], "Translator"]
 
 
 class GpuProcesses:
-    """Translators on several GPUs, each in its own process, with the interface of `Translator`.
-
-    A call goes to the GPU with the fewest sentences in progress, and waits if all GPUs have enough.
-    If a decoding process dies, this process exits, too.
-    """
+    """Translators on several GPUs, each in its own process, with the interface of `Translator`. A
+    call goes to the GPU with the fewest sentences in progress, and waits if all GPUs have enough.
+    If a decoding process dies, this process exits, too."""
 
     def __init__(self, load: Load, gpus: Sequence[int]) -> None:
         """Load a translator in each process."""

@@ -11,10 +11,8 @@ Precision = Literal["float32", "float16", "bfloat16", "int8", "int8_float16"]
 
 
 class NmtTrainingOptions(Options):
-    """Training of a translation model, used if `nmt.model` is null.
-
-    The defaults suit 10,000 to 100,000 short pairs on a laptop's CPU.
-    """
+    """Training of a translation model, used if `nmt.model` is null. The defaults suit 10,000 to
+    100,000 short pairs on a laptop's CPU."""
 
     pieces: Size = 4000
     """Size of the SentencePiece vocabulary, which both languages share. It is smaller if the text
@@ -62,10 +60,8 @@ class NmtTrainingOptions(Options):
 
 
 class SamplingOptions(Options):
-    """Random translations, in which each subword is drawn from the model's distribution.
-
-    The same seed and shards give the same translations.
-    """
+    """Random translations, in which each subword is drawn from the model's distribution. The same
+    seed and shards give the same translations."""
 
     top_k: Size = 10
     """Number of most probable subwords to draw from."""

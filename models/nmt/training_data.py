@@ -30,10 +30,8 @@ class HeldOut:
 
 
 def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
-    """Select the pairs whose ids have the smallest hashes, at most a tenth of all pairs.
-
-    The selection depends only on the ids. No sentence occurs in two selected pairs.
-    """
+    """Select the pairs whose ids have the smallest hashes, at most a tenth of all pairs. The
+    selection depends only on the ids. No sentence occurs in two selected pairs."""
     rows = sum(batch.num_rows for batch in _batches(pairs))
     size = min(size, rows // 10)
     if size < 2:

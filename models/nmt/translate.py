@@ -152,11 +152,8 @@ class Translator:
         self, sources: Sequence[str | None], references: Sequence[str | None]
     ) -> NDArray[np.float32]:
         """Return log p(reference | source) per target subword, including the end of sentence:
-        float32 [n].
-
-        The values are comparable to `translation_score`. A value is NaN if a side is empty or too
-        long, or if the engine fails on the pair.
-        """
+        float32 [n]. The values are comparable to `translation_score`. A value is NaN if a side is
+        empty or too long, or if the engine fails on the pair."""
         wanted = self._subwords.encode([text or "" for text in references], target=True)
         return self._score(self._sources(sources), wanted, 2 * self.options.max_source_subwords)
 
@@ -330,10 +327,8 @@ class _Call:
         return None, None, None, reason
 
     def score_again(self) -> None:
-        """Score translations with the model's own probabilities.
-
-        Options against repetition changed the probabilities during the search.
-        """
+        """Score translations with the model's own probabilities. Options against repetition changed
+        the probabilities during the search."""
         given = [self._sources[at // self._candidates] for at in self._found]
         pieces = [of.pieces for of in self._found.values()]
         own = self._translator._score(given, pieces, max(map(len, pieces), default=0))

@@ -80,10 +80,8 @@ DECLARED: dict[str, Scorer] = {}
 
 
 def scorer(**properties: Any) -> Callable[[Function], Function]:
-    """Declare a function as a scorer of Paraloom under the function's name.
-
-    `properties` are fields of `Scorer`. Plug-ins create a `Scorer` instead.
-    """
+    """Declare a function as a scorer of Paraloom under the function's name. `properties` are fields
+    of `Scorer`. Plug-ins create a `Scorer` instead."""
 
     def declare(function: Function) -> Function:
         DECLARED[function.__name__] = Scorer(function=function, **properties)
@@ -95,9 +93,7 @@ def scorer(**properties: Any) -> Callable[[Function], Function]:
 def check(
     passes: str, failure: str, resource: Resource | None = None
 ) -> Callable[[Function], Function]:
-    """Declare a scorer whose value is 1 for pairs that pass and 0 for pairs that fail.
-
-    `failure` is the reason that is given for rejecting a failing pair.
-    """
+    """Declare a scorer whose value is 1 for pairs that pass and 0 for pairs that fail. `failure` is
+    the reason that is given for rejecting a failing pair."""
     meaning = f"1 where {passes}, else 0"
     return scorer(meaning=meaning, unit="passes", failure=failure, resource=resource)

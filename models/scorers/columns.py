@@ -69,10 +69,8 @@ def find(folder: Path, ids: pa.Array) -> Outcome:
 
 
 def store(folder: Path, blocks: Iterable[tuple[pa.Array, np.ndarray]]) -> int:
-    """Write a column into a new folder, and return the number of values.
-
-    Each block has ids [n] and values, float32 [n]. The order of the rows does not change the files.
-    """
+    """Write a column into a new folder, and return the number of values. Each block has ids [n] and
+    values, float32 [n]. The order of the rows does not change the files."""
     folder.mkdir()
     rows, bounds = 0, np.arange(1, _PARTITIONS, dtype=np.uint64) << np.uint64(56)
     with ExitStack() as stack:

@@ -41,11 +41,8 @@ SENTENCES = (
 
 
 class FastNetwork(torch.nn.Module):
-    """Layers of a network in CTranslate2.
-
-    `parallel` is the number of threads. Each thread computes whole batches, so values do not depend
-    on the number of threads.
-    """
+    """Layers of a network in CTranslate2. `parallel` is the number of threads. Each thread computes
+    whole batches, so values do not depend on the number of threads."""
 
     device = torch.device("cpu")
     dtype = torch.float32

@@ -36,11 +36,9 @@ for _folder in (tokens, checks, learned):
 
 
 class Scores(dict[str, np.ndarray]):
-    """Values [n] by column.
-
-    `reasons` has the columns in which some rows have no value: text [n] with the reason, or empty
-    if the row has a value. `waited` is the time in seconds spent waiting for other threads.
-    """
+    """Values [n] by column. `reasons` has the columns in which some rows have no value: text [n]
+    with the reason, or empty if the row has a value. `waited` is the time in seconds spent waiting
+    for other threads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,10 +105,8 @@ class PairScorer:
         ids: pa.Array | None = None,
         translation_score: pa.Array | None = None,
     ) -> Scores:
-        """Compute token counts (int16 [n]) and scores (float32 [n]).
-
-        Some scorers need `source`, `ids` or `translation_score`.
-        """
+        """Compute token counts (int16 [n]) and scores (float32 [n]). Some scorers need `source`,
+        `ids` or `translation_score`."""
         needed = {"source": source, "translation_score": translation_score}
         for column, given in needed.items():
             if given is None and self.reads(column):

@@ -234,10 +234,7 @@ def text_array(values: list[str | None]) -> pa.StringArray:
 
 def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
     """Yield each CSV row (RFC 4180): the number of its first line, from 1; its columns; and its
-    fault or "".
-
-    After a fault, the next line begins a new row. Empty lines are skipped.
-    """
+    fault or "". After a fault, the next line begins a new row. Empty lines are skipped."""
     reader, expected, number = csv.reader(lines, delimiter=delimiter, strict=True), 0, 1
     while True:
         row, fault = list[str](), ""

@@ -113,11 +113,9 @@ def _tokenized(text: pa.StringArray, language: str) -> pa.StringArray:
 
 @cache
 def _tokenizer(language: str) -> Callable[[str], list[str]]:
-    """Return Moses' tokeniser in C++, or sacremoses if the C++ version cannot be used.
-
-    Languages that neither tokeniser knows have Moses' default: English abbreviations, and
-    apostrophes as tokens.
-    """
+    """Return Moses' tokeniser in C++, or sacremoses if the C++ version cannot be used. Languages
+    that neither tokeniser knows have Moses' default: English abbreviations, and apostrophes as
+    tokens."""
     # Threads can share a tokeniser, which has no state. XML escaping is off: `'s`, not `&apos;s`.
     try:
         from mosestokenizer import MosesTokenizer

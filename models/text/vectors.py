@@ -77,10 +77,8 @@ class WordVectors:
         return rows
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """Return the vectors of rows: float32 [n, d].
-
-        Row -1 has the vector of `UUUNKKK` if there is one, as in PARAGRAM, and zeros otherwise.
-        """
+        """Return the vectors of rows: float32 [n, d]. Row -1 has the vector of `UUUNKKK` if there
+        is one, as in PARAGRAM, and zeros otherwise."""
         rows = np.where(rows < 0, self.unknown, rows)
         vectors: np.ndarray = self.matrix[rows]
         vectors[rows < 0] = 0.0

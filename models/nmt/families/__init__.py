@@ -19,11 +19,8 @@ FORMS: tuple[type[NmtModel], ...] = (ConvertedModel, FairseqModel, MarianModel, 
 def open_model(
     path: Path | str, languages: Languages | None = None, tokenizer: str | None = None
 ) -> NmtModel:
-    """Open a model folder, a zip file of such a folder, or `DIR/model1.pt`.
-
-    The files determine the family. `tokenizer` is the value of `nmt.tokenizer`, for folders without
-    a tokeniser.
-    """
+    """Open a model folder, a zip file of such a folder, or `DIR/model1.pt`. The files determine the
+    family. `tokenizer` is the value of `nmt.tokenizer`, for folders without a tokeniser."""
     path, languages = Path(path), languages or Languages()
     if path.suffix == ".zip":
         path = unpacked(path)

@@ -94,10 +94,8 @@ class NmtModel(ABC):
 
     @abstractmethod
     def convert(self, out: Path) -> tuple[int, int]:
-        """Write the model in CTranslate2's format.
-
-        Return the numbers of source and target positions, including ends of sentence and tags.
-        """
+        """Write the model in CTranslate2's format. Return the numbers of source and target
+        positions, including ends of sentence and tags."""
 
     def converted(self) -> Conversion:
         """Return the cached model in CTranslate2's format."""
@@ -105,10 +103,8 @@ class NmtModel(ABC):
             return convert_once(self.digest, self.convert)
 
     def try_out(self, folder: Path) -> None:
-        """Translate one subword with a conversion, in a separate process.
-
-        CTranslate2 does not check weights. Wrong weights may crash a process or use up all memory.
-        """
+        """Translate one subword with a conversion, in a separate process. CTranslate2 does not
+        check weights. Wrong weights may crash a process or use up all memory."""
         most = _SPARE + 8 * sum(file.stat().st_size for file in folder.iterdir())
         tokens = [" ".join(of) for of in (self.layout.source(["▁a"]), self.layout.target_prefix)]
         command = [sys.executable, "-P", "-c", _TRIAL, str(folder), str(most), *tokens]

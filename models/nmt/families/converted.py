@@ -20,9 +20,7 @@ _SETTINGS = "config.json"
 
 class ConvertedModel(NmtModel):
     """`model.bin`, `config.json`, vocabularies, and a tokeniser in the folder or at `tokenizer`.
-
-    The language tags in the vocabulary determine which tokens surround a sentence.
-    """
+    The language tags in the vocabulary determine which tokens surround a sentence."""
 
     family = "CTranslate2"
     files = (

@@ -36,11 +36,9 @@ _SETTINGS = 1 << 24  # maximum bytes of a checkpoint's settings and names
 
 
 class Loaded(NamedTuple):
-    """A model in torch, as float32 and in evaluation mode.
-
-    The settings contain the languages (`source_lang`, `target_lang`) and the maximum lengths
-    including the end of sentence (`max_source_positions`, `max_target_positions`).
-    """
+    """A model in torch, as float32 and in evaluation mode. The settings contain the languages
+    (`source_lang`, `target_lang`) and the maximum lengths including the end of sentence
+    (`max_source_positions`, `max_target_positions`)."""
 
     network: torch.nn.Module
     source: Dictionary

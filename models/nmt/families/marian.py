@@ -41,11 +41,9 @@ _ONLY: dict[str, Any] = {  # only supported values; SSRU ("rnn") and factors are
 
 
 class MarianModel(NmtModel):
-    """`model.npz` with its vocabularies, which `decoder.yml` or `model.npz.yml` may name.
-
-    The vocabulary is `vocab.spm`, or as in OPUS-MT a YAML file with `source.spm` and `target.spm`.
-    A vocabulary with tags such as `>>deu<<` has several target languages.
-    """
+    """`model.npz` with its vocabularies, which `decoder.yml` or `model.npz.yml` may name. The
+    vocabulary is `vocab.spm`, or as in OPUS-MT a YAML file with `source.spm` and `target.spm`. A
+    vocabulary with tags such as `>>deu<<` has several target languages."""
 
     family = "Marian"
     files = (("*.npz",), ("vocab.spm", "*vocab.y*ml"), ("vocab.spm", "source.spm"))
@@ -160,10 +158,8 @@ def _names(given: dict[str, Any], key: str) -> list[str]:
 
 
 def _sinusoids(dim: int) -> Any:
-    """Compute Marian's position embeddings.
-
-    Marian divides by half the width minus 1, while CTranslate2 divides by half the width.
-    """
+    """Compute Marian's position embeddings. Marian divides by half the width minus 1, while
+    CTranslate2 divides by half the width."""
     rates = np.exp(np.arange(dim // 2) * -np.log(10000) / (dim // 2 - 1))
     angles = np.arange(POSITIONS)[:, None] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)

@@ -108,10 +108,8 @@ class MosesBpe:
 
 
 def _read_codes(path: Path) -> tuple[dict[tuple[str, str], int], tuple[str, ...]]:
-    """Read the ranks of pairs, and the mark at the end of a word.
-
-    The mark is a suffix of the last letter, `("</w>",)`, or a separate part, `("", "</w>")`.
-    """
+    """Read the ranks of pairs, and the mark at the end of a word. The mark is a suffix of the last
+    letter, `("</w>",)`, or a separate part, `("", "</w>")`."""
     with in_one_line(f"{path}: not BPE codes, which have two subwords a line"):
         lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
         version = lines.pop(0).split()[-1] if lines[0].startswith("#version:") else ""
@@ -130,10 +128,8 @@ Subwords = SentencePieces | TokenizerJson | MosesBpe
 def open_subwords(
     folder: Path, names: Sequence[str], languages: tuple[str, str] = ("", "")
 ) -> Subwords:
-    """Open a subword model, or the first of `names` that exists in a folder.
-
-    `source.spm` needs `target.spm` in the same folder. BPE codes need the languages of both sides.
-    """
+    """Open a subword model, or the first of `names` that exists in a folder. `source.spm` needs
+    `target.spm` in the same folder. BPE codes need the languages of both sides."""
     paths = [folder, *(folder / name for name in names)]
     path = next(filter(Path.is_file, paths), None)
     if path is None:

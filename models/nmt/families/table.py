@@ -18,11 +18,8 @@ SOURCE, TARGET = "source", "target"  # placeholders for language tags in tokens 
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """Properties of a model family.
-
-    A family without a forced tag may have bilingual models without tags. Their config.json names
-    the decoder's first input.
-    """
+    """Properties of a model family. A family without a forced tag may have bilingual models without
+    tags. Their config.json names the decoder's first input."""
 
     name: str
     architecture: str  # class in `transformers`; no other class is loaded
@@ -40,10 +37,8 @@ class Family:
     def layout(
         self, tokens: list[str], languages: Languages, start: str | None = None
     ) -> TokenLayout:
-        """Return the tokens around subwords, with tags from the vocabulary `tokens`.
-
-        `start` is the decoder's first input according to the model.
-        """
+        """Return the tokens around subwords, with tags from the vocabulary `tokens`. `start` is the
+        decoder's first input according to the model."""
         tags = tags_by_language(tokens, self.tags)
         languages_of = {
             SOURCE: (languages.source_key, languages.source),
@@ -143,10 +138,8 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
 
 
 def prompt(config: Mapping[str, Any], languages: Languages) -> str:
-    """Return the text that a T5 model expects before each source.
-
-    It is the prefix of a task in config.json, or an empty text if no task is a translation.
-    """
+    """Return the text that a T5 model expects before each source. It is the prefix of a task in
+    config.json, or an empty text if no task is a translation."""
     tasks = config.get("task_specific_params") or {}
     prompts = {name: task["prefix"] for name, task in tasks.items() if name[:12] == "translation_"}
     sides = (short_code(of or "?") for of in (languages.source, languages.target))

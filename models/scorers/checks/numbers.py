@@ -20,11 +20,9 @@ _BETWEEN = re.compile(r"[-–:/ ]")  # as in twenty-five, 1990-95, 8:30
 
 @check("both sides have the same numbers", "numbers differ")
 def same_numbers(pairs: PairText) -> np.ndarray:
-    """Return 1 if both sides have the same set of numbers, else 0: float32 [n].
-
-    "two" is 2, "1,000" and "one thousand" are 1000, and "third" and "3rd" are 3. Three numbers are
-    ignored: 0 (a paraphrase may say "no"), 1 ("a") and the word "second" ("a moment").
-    """
+    """Return 1 if both sides have the same set of numbers, else 0: float32 [n]. "two" is 2, "1,000"
+    and "one thousand" are 1000, and "third" and "3rd" are 3. Three numbers are ignored: 0 (a
+    paraphrase may say "no"), 1 ("a") and the word "second" ("a moment")."""
     words = pairs.vocabulary.to_pylist()
     numeric = np.array([len(_numbers([word])) > 2 for word in words], bool)
     sides = (pairs.reference, pairs.translation)

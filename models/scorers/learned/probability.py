@@ -42,9 +42,7 @@ def open_translation_model(folder: Path) -> Translator:
 )
 def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarray:
     """Return log p(reference | source) per subword, as defined by `log_probability`: float32 [n].
-
-    Use this scorer to find pairs whose reference does not fit the source.
-    """
+    Use this scorer to find pairs whose reference does not fit the source."""
     assert pairs.source_text is not None
     return log_probability(pairs.source_text, pairs.reference_text, translation_model)
 
@@ -72,10 +70,8 @@ _FORWARD_MODEL = Resource(
 )
 def source_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
     """Return log p(source | translation) per subword, as defined by `log_probability`: float32 [n].
-
     Use this scorer to find wrong translations. After a mistranslation, the source is seldom
-    probable.
-    """
+    probable."""
     assert pairs.source_text is not None
     model, values = _found.get(pairs, (None, None))
     if values is None or model is not forward_model:

@@ -27,11 +27,9 @@ _CHARACTERS = 16_384  # characters per batch in CTranslate2, including padding
 
 
 def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTransformer:
-    """Load a model from a folder or the Hub.
-
-    On a GPU, the model computes in float16. On a CPU, CTranslate2 computes the model if its float32
-    cosines equal torch's. It then uses float32 (`compute_type` auto) or int8.
-    """
+    """Load a model from a folder or the Hub. On a GPU, the model computes in float16. On a CPU,
+    CTranslate2 computes the model if its float32 cosines equal torch's. It then uses float32
+    (`compute_type` auto) or int8."""
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
 
     model = sentence_models.load_sentence_model(sentence_models.find_model(str(path)))
@@ -117,12 +115,9 @@ def encode(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
 def _in_batches(
     model: Any, work: Callable[[list[Any]], np.ndarray], items: list[Any], lengths: list[int]
 ) -> np.ndarray:
-    """Apply `work` to all items.
-
-    If torch computes the model, `work` is called once, because the library makes batches of similar
-    length. If CTranslate2 computes it, `work` is called in parallel on batches of limited size with
-    padding.
-    """
+    """Apply `work` to all items. If torch computes the model, `work` is called once, because the
+    library makes batches of similar length. If CTranslate2 computes it, `work` is called in
+    parallel on batches of limited size with padding."""
     from paraloom.models.scorers.fast_networks import parallel
 
     if not (threads := parallel(model)) or not items:
@@ -148,10 +143,8 @@ def _in_batches(
 
 
 def encode_on_gpu(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
-    """Encode texts on a GPU while threads tokenise the next batches.
-
-    The GPU is waited for only at the end. In the library's own loop, it is idle most of the time.
-    """
+    """Encode texts on a GPU while threads tokenise the next batches. The GPU is waited for only at
+    the end. In the library's own loop, it is idle most of the time."""
     import torch
 
     if not texts:

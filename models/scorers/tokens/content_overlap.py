@@ -109,10 +109,8 @@ def content_stem(word: str, language: str = ENGLISH) -> str | None:
 @cache
 def _stemmer(language: str) -> Any:
     """Return the Python version of a Snowball stemmer, or None if the language has none.
-
     `snowballstemmer.stemmer` would use a C version where one is installed, so machines could
-    differ.
-    """
+    differ."""
     name = language_name(language)
     try:
         module = importlib.import_module(f"snowballstemmer.{name.lower()}_stemmer")

@@ -15,10 +15,7 @@ _SURROGATES = range(0xD800, 0xE000)  # these code points are not characters
 @scorer(meaning="tokens of the shorter side, divided by tokens of the longer", unit="ratio")
 def length_ratio(pairs: PairText) -> np.ndarray:
     """Return the tokens of the shorter side, divided by the tokens of the longer side: float32 [n]
-    in [0, 1].
-
-    The value is 1 if both sides are empty.
-    """
+    in [0, 1]. The value is 1 if both sides are empty."""
     lengths = pairs.reference.lengths, pairs.translation.lengths
     longer = np.maximum(*lengths)
     ratio = np.minimum(*lengths) / np.maximum(longer, 1)
@@ -32,11 +29,8 @@ def length_ratio(pairs: PairText) -> np.ndarray:
 )
 def edit_distance(pairs: PairText) -> np.ndarray:
     """Return the Levenshtein distance in tokens, divided by the tokens of the longer side: float32
-    [n].
-
-    Insertions, deletions and substitutions cost 1. Values range from 0 to 1. The value is 0 if both
-    sides are empty.
-    """
+    [n]. Insertions, deletions and substitutions cost 1. Values range from 0 to 1. The value is 0 if
+    both sides are empty."""
     distance = cpdist(
         _strings(pairs.reference), _strings(pairs.translation), scorer=Levenshtein.distance
     )

@@ -24,10 +24,8 @@ def trigram_overlap(pairs: PairText) -> np.ndarray:
 
 @scorer(meaning="harmonic mean of precision and recall of the tokens", unit="F1")
 def unigram_f1(pairs: PairText) -> np.ndarray:
-    """Return the harmonic mean of token precision and recall: float32 [n] in [0, 1].
-
-    Tokens are counted with repetitions. The value is 1 if both sides are empty.
-    """
+    """Return the harmonic mean of token precision and recall: float32 [n] in [0, 1]. Tokens are
+    counted with repetitions. The value is 1 if both sides are empty."""
     total = pairs.reference.lengths + pairs.translation.lengths
     f1 = 2 * _shared(pairs, 1) / np.maximum(total, 1)
     return np.where(total > 0, f1, 1.0).astype(np.float32)
@@ -38,10 +36,8 @@ def _shared(pairs: PairText, n: int) -> np.ndarray:
 
 
 def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.ndarray:
-    """Return the size of the multiset intersection of both sides' n-grams: int64 [rows].
-
-    All token ids must be below `words`.
-    """
+    """Return the size of the multiset intersection of both sides' n-grams: int64 [rows]. All token
+    ids must be below `words`."""
     count = len(sides[0].lengths)
     tokens = np.concatenate([side.ids for side in sides], dtype=np.int64)
     if len(tokens) < n:
