@@ -24,7 +24,7 @@ class Hypothesis(NamedTuple):
     pieces: list[str]  # target subwords, without tags and end of sentence
     score: float
     """log p(translation | source) / subwords, with the natural logarithm. Options against
-    repetition change the probabilities before they are scored."""
+    repetition change these probabilities."""
     subwords: int  # target subwords, including the end of sentence
     ended: bool  # False if decoding stopped at the length limit; the hypothesis is then unusable
 
@@ -51,8 +51,8 @@ def length_class(subwords: int) -> int:
 def longest_translation(subwords: int) -> int:
     """Return the maximum number of subwords in a translation, including the end of sentence.
 
-    The limit is at least three times the source's subwords and 30 more. It stops decoding that
-    loops.
+    The limit is at least three times the source's subwords and 30 more. Decoding that repeats
+    itself stops at the limit.
 
     >>> longest_translation(8), longest_translation(17)
     (78, 126)

@@ -97,7 +97,7 @@ class NmtOptions(Options):
     """Draw translations at random instead of searching with a beam."""
     no_repeat_ngram: Annotated[int, Field(ge=0, le=100)] = 0
     """No sequence of this many subwords occurs twice in a translation, even if the source repeats
-    it; 0: no limit. 3 prevents loops such as "the man in the man in the"."""
+    it; 0: no limit. The value 3 prevents loops such as "the man in the man in the"."""
     repetition_penalty: Annotated[float, Field(ge=1, le=10)] = 1.0
     """Values above 1 make subwords that are already in the translation less probable (Keskar et al.
     2019), including articles and commas; 1: no penalty. Usual values are 1.1 to 1.3."""

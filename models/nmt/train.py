@@ -195,7 +195,7 @@ def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
 
 
 def _candidates(checkpoints: Path, average: int) -> dict[str, dict[str, Any]]:
-    """Return checkpoints by number of updates, and the average of the last checkpoints. A candidate
+    """Return checkpoints by number of updates, and the average of the last checkpoints. Each
     contains only what decoding needs. Without optimiser state, times and paths, repeated trainings
     give identical files."""
     paths = {int(path.stem.rpartition("_")[2]): path for path in checkpoints.glob("update_*.pt")}

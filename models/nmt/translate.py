@@ -117,9 +117,9 @@ class Translator:
 
         Returns:
             A record batch and counters. The columns are `translation` (null if rejected),
-                `translation_score` (log p(translation | source) per target subword, natural
-                logarithm), `translation_subwords` (including the end of sentence) and `reason`
-                (null unless rejected).
+            `translation_score` (log p(translation | source) per target subword, natural logarithm),
+            `translation_subwords` (including the end of sentence) and `reason` (null unless
+            rejected).
         """
         started = time.monotonic()
         texts = sentences if isinstance(sentences, Sequence) else sentences.to_pylist()
@@ -151,9 +151,9 @@ class Translator:
     def score(
         self, sources: Sequence[str | None], references: Sequence[str | None]
     ) -> NDArray[np.float32]:
-        """Return log p(reference | source) per target subword, including the end of sentence:
-        float32 [n]. The values are comparable to `translation_score`. A value is NaN if a side is
-        empty or too long, or if the engine fails on the pair."""
+        """Return log p(reference | source) per target subword, with the end of sentence: float32
+        [n]. The values are comparable to `translation_score`. A value is NaN if a side is empty or
+        too long, or if the engine fails on the pair."""
         wanted = self._subwords.encode([text or "" for text in references], target=True)
         return self._score(self._sources(sources), wanted, 2 * self.options.max_source_subwords)
 
@@ -183,8 +183,7 @@ class Translator:
         return found
 
     def subwords_of(self, texts: Sequence[str]) -> NDArray[np.int16]:
-        """Return the number of target subwords in each text, including the end of sentence: int16
-        [n]."""
+        """Count the target subwords in each text, including the end of sentence: int16 [n]."""
         pieces = self._subwords.encode(texts, target=True)
         return np.fromiter((len(of) + 1 for of in pieces), np.int16, len(pieces))
 

@@ -7,7 +7,6 @@ import hashlib
 import re
 import sys
 import traceback
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,30 +26,21 @@ _FILE = re.compile(r"(.+\.py):([^:]+)")
 
 
 @dataclass(frozen=True)
-class ScorerSource(ABC):
-    """A source from which workers load a scorer that is not part of Paraloom."""
+class ScorerSource:
+    """A source from which workers load a scorer; by default, an installed package."""
 
     name: str  # name of the scorer and of its column
 
-    @abstractmethod
     def load(self) -> Scorer:
-        """Load the scorer."""
-
-    def key(self) -> Any:
-        """Return JSON values that the scores depend on in addition to the scorer's version."""
-        return None
-
-
-@dataclass(frozen=True)
-class PackageScorer(ScorerSource):
-    """A scorer that an installed package declares as an entry point in `GROUP`."""
-
-    def load(self) -> Scorer:
-        """Import the package and return its scorer."""
+        """Load the scorer that a package declares as an entry point in `GROUP`."""
         if self.name not in (points := installed()):
             raise UserError(f"scorer {self.name!r}: neither in Paraloom nor in a package ({GROUP})")
         point = points[self.name]
         return _loaded(f"{self.name} ({point.value})", point.load)
+
+    def key(self) -> Any:
+        """Return JSON values that the scores depend on in addition to the scorer's version."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -104,7 +94,7 @@ def column_of(entry: str) -> str:
 def source_of(entry: str) -> ScorerSource:
     """Return the source of a plug-in scorer for an entry in `score.scorers`."""
     if not (match := _FILE.fullmatch(entry)):
-        return PackageScorer(entry)
+        return ScorerSource(entry)
     with in_one_line(f"score.scorers: {match[1]}: cannot be read"):
         code = Path(match[1]).read_text(encoding="utf-8-sig")
     return FileScorer(match[2], match[1], code)

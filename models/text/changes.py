@@ -36,8 +36,7 @@ class Sentence:
     random: random.Random
 
     def text(self, changed: Mapping[int, str]) -> str:
-        """Return the text with some words replaced. `changed` maps positions to words; "" removes a
-        word."""
+        """Replace words by position. The replacement "" removes a word."""
         parts: list[str] = []
         for token in self.doc:
             if word := changed.get(token.i, token.text):
@@ -114,8 +113,7 @@ def negation(sentence: Sentence) -> str | None:
 
 
 def antonym(sentence: Sentence) -> str | None:
-    """Replace an adjective, or a noun with an article, by its antonym: "an old man" → "a young
-    man"."""
+    """Replace an adjective, or a noun with an article: "an old man" → "a young man"."""
     found = []
     for token in sentence.doc:
         others = sentence.antonyms.get(token.tag_, {}).get(token.lower_, ())
@@ -196,8 +194,7 @@ def _is_plain(phrase: Any) -> bool:
 
 
 def _beginning(phrase: Any, capital: bool) -> str:
-    """Return a phrase with a capital first letter, or without the capital of a sentence's first
-    word."""
+    """Return a phrase with a capital first letter, or without the capital of a sentence start."""
     text = str(phrase.text)
     if capital:
         return text[0].upper() + text[1:]

@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 CONTROL = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
+"""Control characters (C0, DEL, C1) and line separators, at which some tools break lines or columns.
+Texts of pairs must not contain them."""
 _ENTITY = "&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][0-9A-Za-z]{1,31});"
-"""The pattern requires the semicolon, because `?a=1&copy=2` is part of an address."""
+"""The semicolon is required, because `?a=1&copy=2` is part of an address."""
 _BREAK = "[\t-\r\x85\u2028\u2029]"
 
 

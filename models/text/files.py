@@ -223,8 +223,7 @@ def json_object(line: bytes) -> dict[str, Any] | None:
 
 
 def text_array(values: list[str | None]) -> pa.StringArray:
-    """Convert texts from `json_object` or `csv_rows` to Arrow. Invalid Unicode becomes invalid
-    UTF-8."""
+    """Convert texts from `json_object` or `csv_rows`. Invalid Unicode becomes invalid UTF-8."""
     try:
         return pa.array(values, pa.string())
     except UnicodeEncodeError:
