@@ -29,11 +29,10 @@ from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.transforms.answer_files import AnswerFiles, GenerateMeasurements
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
-from paraloom.models.chat.answers import Answer, Found, Request, candidates
+from paraloom.models.chat.answers import Answer, Found, Request, Usage, candidates
 from paraloom.models.chat.client import Clients
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.prompts import Prompt, variables
-from paraloom.models.chat.usage import Usage
 from paraloom.models.languages import short_code
 from paraloom.models.text.language_identifier import LANGUAGES, may_be
 

@@ -15,9 +15,8 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.storage import remote
 from paraloom.models.errors import UserError
-from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.plugins import source_of
-from paraloom.models.scorers.registry import SCORERS
 from paraloom.models.text.tokens import as_texts
 from paraloom.pipeline.config.read import parse_config, read_config
 from paraloom.pipeline.run.folder import finished, shards_of

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from paraloom.models.nmt.families.fairseq import import_fairseq
-from paraloom.models.nmt.families.moses_bpe import MosesBpe
+from paraloom.models.nmt.families.subwords import MosesBpe
 from tests.hub_models import Example, Made, pairs, train
 
 MERGES = 300

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from paraloom.beam_jobs.bitext.lines import Span
 from paraloom.beam_jobs.engine.schema import INGEST, INGEST_REJECTED
 from paraloom.beam_jobs.transforms.equal_texts import content_ids
-from paraloom.models.text.cleaning import clean
-from paraloom.models.text.controls import CONTROL, find_control
+from paraloom.models.text.cleaning import CONTROL, clean, find_control
 
 Paths = list[str] | dict[str, str | list[str]]
 """`input.paths`: paths and globs, in one list for each side if the format has two files."""

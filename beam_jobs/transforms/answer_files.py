@@ -18,8 +18,7 @@ from pydantic import Field
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import Measurements
-from paraloom.models.chat.answers import Answer
-from paraloom.models.chat.usage import Usage
+from paraloom.models.chat.answers import Answer, Usage
 
 ANSWERS = "_answers"
 _TOGETHER = 200  # answers per object

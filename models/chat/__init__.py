@@ -1,1 +1,1 @@
-"""Language models behind OpenAI's chat interface, as generators of candidates."""
+"""Language models behind OpenAI's chat interface, which generate candidates."""

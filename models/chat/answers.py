@@ -1,20 +1,22 @@
-"""Answers of a server, and the candidates in them."""
+"""Answers of a server, the candidates in them, and the usage of generators."""
+
+from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from paraloom.models.chat.options import ChatGenerator
-from paraloom.models.chat.usage import Usage
 from paraloom.models.chat.wrapping import is_refusal, unwrapped
-from paraloom.models.text.controls import find_control
+from paraloom.models.text.cleaning import find_control
 
 
 class Request(NamedTuple):
-    """Input to a generator: the prompt, and the sentences in it."""
+    """A prompt for a generator, and the sentences that the prompt contains."""
 
     generator: ChatGenerator
     prompt: str
@@ -23,7 +25,7 @@ class Request(NamedTuple):
     @property
     def key(self) -> str:
         """Digest of everything that an answer depends on. It covers the generator's name instead of
-        the address, since servers move."""
+        the server's address, which may change."""
         of = self.generator
         values = json.dumps([of.name, of.parameters(), self.prompt], sort_keys=True)
         return sha256(values.encode()).hexdigest()[:32]
@@ -31,11 +33,46 @@ class Request(NamedTuple):
 
 FEWER = "the server gave fewer answers"
 _LONGEST = 20_000  # characters of a candidate
-_OBJECT = re.compile(r"[^{]*({.*})[^}]*", re.DOTALL)  # JSON in any surrounding text
+_OBJECT = re.compile(r"[^{]*({.*})[^}]*", re.DOTALL)  # a JSON object within other text
+
+
+class Usage(BaseModel):
+    """Counts over answered requests. A resumed run counts each request once."""
+
+    model_config = ConfigDict(extra="allow")
+
+    requests: int = 0
+    retries: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0  # sum of the response times
+    models: list[str] = []  # names of the models on the server
+    first: float = 0.0  # times of the first and last answer, in seconds since the epoch
+    last: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        times = [time for time in (self.first, other.first) if time]
+        return Usage(
+            requests=self.requests + other.requests,
+            retries=self.retries + other.retries,
+            tokens_in=self.tokens_in + other.tokens_in,
+            tokens_out=self.tokens_out + other.tokens_out,
+            seconds=round(self.seconds + other.seconds, 3),
+            models=sorted({*self.models, *other.models}),
+            first=min(times, default=0.0),
+            last=max(self.last, other.last),
+        )
+
+    def at_prices(self, prices: Mapping[str, float] | None) -> float | None:
+        """Return the cost at `input` and `output` prices per million tokens. Return None if there
+        are no prices or no token counts."""
+        if not prices or not (self.tokens_in or self.tokens_out):
+            return None
+        return (self.tokens_in * prices["input"] + self.tokens_out * prices["output"]) / 1e6
 
 
 class Choice(BaseModel):
-    """One answer to a request; `refused` is empty unless the model or a filter refused it."""
+    """One choice of a response. `refused` is empty unless the model or a filter refused."""
 
     text: str = ""
     finish: str = ""
@@ -43,7 +80,7 @@ class Choice(BaseModel):
 
 
 class Answer(BaseModel):
-    """A stored answer to a request; `error` says why the server cannot answer it."""
+    """A stored answer to a request. `error` says why the server did not answer."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -55,11 +92,11 @@ class Answer(BaseModel):
     tokens_out: int = 0
     retries: int = 0
     seconds: float = 0.0  # duration of the successful attempt
-    time: float = 0.0  # when it arrived, in seconds since the epoch
+    time: float = 0.0  # time of arrival, in seconds since the epoch
 
     @property
     def usage(self) -> Usage:
-        """Usage for this answer."""
+        """Usage of this answer."""
         same = self.model_dump(include={"retries", "tokens_in", "tokens_out", "seconds"})
         models = [self.model] if self.model else []
         requests = int(not self.error)
@@ -67,7 +104,7 @@ class Answer(BaseModel):
 
 
 def parse(body: str) -> dict[str, Any]:
-    """Parse a response body into the fields of an `Answer`; raises ValueError."""
+    """Parse a response body into fields of `Answer`, or raise ValueError."""
     try:
         values = json.loads(body)
         usage = values.get("usage") or {}
@@ -93,7 +130,7 @@ def _choice(value: dict[str, Any]) -> Choice:
 
 
 def _encodable(text: str) -> str:
-    """Remove halves of surrogate pairs, which are valid in JSON but not in UTF-8."""
+    """Replace unpaired surrogates, which are valid in JSON but not in UTF-8."""
     return text.encode(errors="replace").decode()
 
 
@@ -105,7 +142,7 @@ class Found(NamedTuple):
 
 
 def candidates(answer: Answer, request: Request) -> list[Found]:
-    """Find the `n` candidates in the answer to a request."""
+    """Return the `n` candidates in the answer to a request."""
     n = request.generator.n
     if answer.error:
         return [Found(None, answer.error)] * n
@@ -130,7 +167,7 @@ def _found(choice: Choice, request: Request) -> list[Found]:
 
 
 def _judged(text: str, request: Request) -> Found:
-    """Check a sentence of an answer; return it, or the reason for its rejection."""
+    """Return a sentence of an answer, or the reason for its rejection."""
     lines = {line.strip() for line in request.prompt.splitlines()} - {*request.given}
     if not text:
         reason = "empty answer"

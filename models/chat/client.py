@@ -1,7 +1,7 @@
-"""Clients for servers with OpenAI's chat interface.
+"""Clients of servers with OpenAI's chat interface.
 
-Requests are retried here instead of in the library, so that all requests of a process observe the
-pauses that the server's headers ask for.
+Requests are retried here instead of in the `openai` library. All requests of a process can then
+observe the pauses that the server's headers ask for.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from paraloom.models.chat.answers import Answer, Request, parse
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError, one_line
 
-# After these attempts, the job ends if no request was answered meanwhile. Otherwise the request
-# fails, or is attempted again after HTTP 429.
+# Attempts for a request. If the server answered no request during these attempts, the job ends.
+# Otherwise only this request fails, or it is attempted again if the server returned HTTP 429.
 ATTEMPTS = 6
-FIRST_PAUSE = 1.0  # seconds, doubled with every attempt
+FIRST_PAUSE = 1.0  # seconds, doubled after each attempt
 LONGEST_PAUSE = 300.0
 _LARGEST = 4 << 20  # bytes of a response
 _STOPS = {
@@ -32,12 +32,12 @@ _STOPS = {
     403: "denies access with the key of {key}",
     404: "has no model {model}, or base_url is wrong",
 }
-_AGAIN = (408, 409, 425, 429)  # retried, as 5xx are
+_AGAIN = (408, 409, 425, 429)  # these and 5xx are retried
 
 
 class Clients:
-    """Asks several models in one event loop on its own thread. The threads of a process share it,
-    with its connections and limits."""
+    """Sends requests to several models from one event loop in its own thread. All threads of a
+    process share this object, with its connections and limits."""
 
     def __init__(self, generators: Iterable[ChatGenerator]) -> None:
         self._clients = {of.name: _Client(of) for of in generators}
@@ -45,7 +45,8 @@ class Clients:
         Thread(target=self._loop.run_forever, daemon=True).start()
 
     def ask(self, requests: Iterable[Request], keep: Callable[[Answer], None]) -> None:
-        """Send all requests; `keep` gets each answer as it arrives. The first error cancels all."""
+        """Send all requests, and pass each answer to `keep` on arrival. The first error cancels the
+        rest."""
         work: dict[str, list[Request]] = defaultdict(list)
         for request in requests:
             work[request.generator.name].append(request)
@@ -63,7 +64,7 @@ class Clients:
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
-            future.cancel()  # if the wait is interrupted
+            future.cancel()  # in case the wait was interrupted
 
 
 class _Client:
@@ -89,7 +90,7 @@ class _Client:
             keep(answer)
 
     async def _ask(self, key: str, prompt: str) -> Answer:
-        """Send a request, with retries; return the answer, or an answer with an `error`."""
+        """Send a request, with retries. Return the answer, or an answer with an `error`."""
         of, random_pause, failures, since = self.generator, random.Random(key), 0, time.monotonic()
         for retries in itertools.count():
             await self._turn()
@@ -114,26 +115,27 @@ class _Client:
                 if self._answered < since:
                     why = "is it running, and is base_url right?"
                     self._stop(f"gives no answer in {ATTEMPTS} attempts ({reason}); {why}")
-                if status != 429:  # other requests succeed: only this one fails
+                if status != 429:  # other requests succeed, so only this request fails
                     break
                 failures, since = 0, time.monotonic()
             told = asked_pause(headers)
             pause = FIRST_PAUSE * 2 ** (failures - 1) * (1 + random_pause.random())
             pause = min(pause if told is None else told, LONGEST_PAUSE)
             if status == 429 and told is not None:
-                self._next = max(self._next, time.monotonic() + pause)  # for all requests
+                self._next = max(self._next, time.monotonic() + pause)  # delays all requests
             await asyncio.sleep(pause)
         return Answer(error=f"no answer: {reason}", **more)
 
     async def _turn(self) -> None:
-        """Wait until a request may begin."""
+        """Wait until the next request may start."""
         now = time.monotonic()
         begin = max(now, self._next)
         self._next = begin + self._distance
         await asyncio.sleep(begin - now)
 
     async def _send(self, prompt: str) -> tuple[int, Mapping[str, str], str]:
-        """Send a request once; return status (0 without a response), headers, body or reason."""
+        """Send a request once. Return the HTTP status (0 without a response), the headers, and the
+        body or the reason for a failure."""
         import openai
 
         messages = [{"role": "user", "content": prompt}]
@@ -147,7 +149,7 @@ class _Client:
             return error.status_code, error.response.headers, reason
         except (TimeoutError, openai.APITimeoutError):
             return 0, {}, f"no response within {self.generator.timeout:g} s"
-        except Exception as error:  # openai's or httpx's, if a connection is refused or cut
+        except Exception as error:  # from openai or httpx, on a failed connection
             cause = error.__cause__ or error
             return 0, {}, self._hidden(f"{type(cause).__name__}: {one_line(str(cause))}")
         if len(response.content) > _LARGEST:
@@ -155,7 +157,7 @@ class _Client:
         return 200, response.headers, self._hidden(response.text)
 
     def _hidden(self, text: str) -> str:
-        """Hide the key, which a server may repeat."""
+        """Remove the API key from a text, because a server may repeat it."""
         key: str = self._client.api_key
         return text.replace(key, "…") if len(key) > 4 else text
 
@@ -165,7 +167,7 @@ class _Client:
 
 
 def _key(of: ChatGenerator) -> str:
-    """Read the key, stripped of white space, which files of secrets add; `none` if it is unset."""
+    """Read the API key without surrounding white space, or return `none` if it is not set."""
     key = os.environ.get(of.api_key_env, "").strip()
     if " " in key or not (key.isascii() and key.isprintable()):
         raise UserError(
@@ -175,7 +177,9 @@ def _key(of: ChatGenerator) -> str:
 
 
 def asked_pause(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait according to `retry-after-ms` or `retry-after` (seconds or a date), or None.
+    """Return the seconds to wait according to `retry-after-ms` or `retry-after`, or None.
+
+    `retry-after` may be a number of seconds or a date.
 
     >>> asked_pause({"retry-after": "2"}), asked_pause({"retry-after-ms": "1500"})
     (2.0, 1.5)

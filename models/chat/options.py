@@ -1,4 +1,4 @@
-"""Options of generators, which make the candidates of pairs."""
+"""Options of generators, which make candidates."""
 
 import operator
 import re
@@ -7,26 +7,25 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from paraloom.models.chat.prompts import Prompt, find_template
-from paraloom.models.chat.usage import ServedName
 from paraloom.models.options import Count, NonNegativeNumber, Options, PositiveNumber
 
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
 MOST = 127
-"""Maximum of candidates per pair, since their number is an int8."""
+"""Maximum number of candidates per pair. The number is stored as int8."""
 
 
 class NmtGenerator(Options):
-    """The translation model in the section `nmt`."""
+    """The translation model of the section `nmt`."""
 
     kind: Literal["nmt"]
-    """The kind of generator."""
+    """Kind of the generator."""
     name: Name = "nmt"
-    """Its name in the column `generator`."""
+    """Name of the generator in the column `generator`."""
 
 
 class Prices(Options):
-    """Price per million tokens, in any currency."""
+    """Prices per million tokens, in any currency."""
 
     input: NonNegativeNumber
     """Price of prompts."""
@@ -38,46 +37,48 @@ class ChatGenerator(Options):
     """A language model behind OpenAI's chat interface."""
 
     kind: Literal["chat"]
-    """The kind of generator."""
+    """Kind of the generator."""
     name: Name
-    """Its name in the column `generator`."""
+    """Name of the generator in the column `generator`."""
     base_url: str
     """Address of the server, such as `http://localhost:8000/v1`, without a user or a query."""
-    model: ServedName
-    """Name of the model, as the server knows it."""
+    model: str
+    """Name of the model on the server."""
     prompt: str = "paraphrase"
-    """translate, paraphrase, reword, or a template of Jinja2; see generators.md."""
+    """translate, paraphrase, reword, or a Jinja2 template; see generators.md."""
     response: Literal["text", "json"] = "text"
-    """text: an answer is a candidate; json: an answer is an object with a list `paraphrases`."""
+    """text: each answer is a candidate. json: an answer is an object with a list `paraphrases`."""
     n: Annotated[int, Field(ge=1, le=MOST)] = 1
-    """Candidates per pair; with `response: text` the server is asked for this number of choices."""
+    """Number of candidates per pair. With `response: text`, the server is asked for this number of
+    choices."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Sampling temperature; null: the server's default."""
+    """Sampling temperature; null uses the server's default."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Probability mass to sample from; null: the server's default."""
+    """Probability mass to sample from; null uses the server's default."""
     seed: int | None = None
-    """Seed sent to the server; null: none."""
+    """Seed that is sent to the server; null sends none."""
     max_tokens: Count = 256
-    """Maximum tokens per answer; longer answers are rejected."""
+    """Maximum number of tokens per answer. Longer answers are rejected."""
     concurrency: Annotated[int, Field(ge=1, le=1_000)] = 16
-    """Concurrent requests per worker process."""
+    """Number of concurrent requests per worker process."""
     requests_per_minute: Count | None = None
-    """Maximum requests per minute and worker process; null: no limit."""
+    """Maximum number of requests per minute and worker process; null sets no limit."""
     timeout: PositiveNumber = 120.0
     """Seconds to wait for an answer."""
     api_key_env: str = "OPENAI_API_KEY"
-    """Environment variable with the key, on every worker; if it is unset, no key is sent."""
+    """Environment variable with the API key, which every worker needs. If it is not set, no key is
+    sent."""
     prices: Prices | None = None
-    """Prices per million tokens, for the cost."""
+    """Prices per million tokens, from which the cost is computed."""
     license: str | None = None
-    """Licence of the model's outputs, for the cards."""
+    """Licence of the model's outputs, which the cards name."""
 
     def template(self) -> Prompt:
-        """Find the prompt template."""
+        """Return the prompt template."""
         return find_template(self.prompt)
 
     def parameters(self) -> dict[str, object]:
-        """Request parameters beside the prompt: everything that an answer depends on."""
+        """Return the request parameters besides the prompt. An answer depends on all of them."""
         given: dict[str, object] = {"model": self.model, "max_tokens": self.max_tokens}
         sampling = {"temperature": self.temperature, "top_p": self.top_p, "seed": self.seed}
         given |= {name: value for name, value in sampling.items() if value is not None}
@@ -86,7 +87,7 @@ class ChatGenerator(Options):
         return given | ({"n": self.n} if self.n > 1 else {})
 
     def _check(self) -> None:
-        if not self.api_key_env.isidentifier():  # it may be the key itself
+        if not self.api_key_env.isidentifier():  # not quoted: it may be the key
             raise ValueError("api_key_env: must be the name of an environment variable")
         if not _ADDRESS.fullmatch(self.base_url):  # not quoted: it may contain a password
             raise ValueError(

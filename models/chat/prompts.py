@@ -33,7 +33,7 @@ PROMPTS = {
 
 
 class Prompt(NamedTuple):
-    """A prompt: its name (`template` for a custom one) and its text."""
+    """A prompt with its name (`template` for a custom prompt) and its text."""
 
     name: str
     text: str
@@ -44,7 +44,7 @@ class Prompt(NamedTuple):
         return meta.find_undeclared_variables(_ENVIRONMENT.parse(self.text))
 
     def render(self, row: Mapping[str, Any], **more: Any) -> str:
-        """Fill the template with a pair; `row` has all columns of the pair.
+        """Fill the template with the columns of a pair and with further variables.
 
         >>> Prompt("", "Reword: {{ reference }}").render({"reference": "A dog."})
         'Reword: A dog.'
@@ -57,7 +57,8 @@ class Prompt(NamedTuple):
 
 
 def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]:
-    """Variables of a prompt besides the pair's columns; languages have their English names."""
+    """Return the variables of a prompt besides the pair's columns. Languages have their English
+    names."""
     return {
         "source_language": language_name(source),
         "target_language": language_name(target),
@@ -67,7 +68,7 @@ def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]
 
 
 def find_template(prompt: str) -> Prompt:
-    """Find a prompt by name, or parse a template; raises ValueError."""
+    """Return a prompt by name, or from a template. Raise ValueError if it is neither."""
     if prompt in PROMPTS:
         return Prompt(prompt, PROMPTS[prompt])
     if "{{" not in prompt:

@@ -1,4 +1,4 @@
-"""Texts that language models put around a sentence, or write instead of one."""
+"""Removal of text that language models put around a sentence, and detection of refusals."""
 
 import re
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ _LIKE_A_REFUSAL = _rule(
 
 
 def unwrapped(text: str, given: Sequence[str]) -> list[str]:
-    """Remove the text around the sentence in an answer; return several sentences for a list.
+    """Remove the text around the sentence in an answer, or return several sentences for a list.
 
     Wrappings that also occur in the pair's sentences, `given`, are kept.
 
@@ -72,7 +72,7 @@ def _plain(text: str, given: Sequence[str]) -> str:
 
 
 def is_refusal(text: str, given: Sequence[str]) -> bool:
-    """Whether a model refuses the request, or asks for the sentence.
+    """Return whether the model refuses the request or asks for the sentence.
 
     >>> is_refusal("I'm sorry, but I can't assist with that.", ["He shot the dog."])
     True

@@ -1,7 +1,7 @@
 """Neural machine translation: training with fairseq, decoding with CTranslate2.
 
-Importing this package imports neither torch nor fairseq nor CTranslate2. Building a `Translator`
-does; once the model has been converted, it imports CTranslate2 only.
+Importing this package does not import torch, fairseq or CTranslate2. A `Translator` imports torch
+only to convert a model that is not in the cache.
 """
 
 from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions

@@ -14,12 +14,12 @@ from paraloom.models.files import atomic_folder, locked, user_cache
 from paraloom.models.structured import parse_json
 
 RECORD = "paraloom.json"
-"""File with the fields of a `Conversion`: written last, and checked on opening."""
+"""File with the fields of a `Conversion`. It is written last and checked on opening."""
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """A converted model: its folder, numbers of positions, and the SHA-256 of its files."""
+    """A converted model: its folder, the numbers of positions, and the SHA-256 of its files."""
 
     path: Path
     source_positions: int
@@ -35,17 +35,17 @@ class Conversion:
 
 
 def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conversion:
-    """Return the cached conversion of a model; the first call converts it, which needs torch.
+    """Return the cached conversion of a model, or convert the model.
 
-    A changed conversion is made again, so a worker reads all its files once before it loads them.
-
-    The cache, `$XDG_CACHE_HOME/paraloom`, is per user: a conversion found in a shared model folder
-    could not be trusted. It is indexed by CTranslate2's version and the model's digest. Weights are
-    float32; CTranslate2 casts them on loading.
+    Converting needs torch. The cache, `$XDG_CACHE_HOME/paraloom`, belongs to one user, because
+    conversions in a shared model folder could not be trusted. A conversion whose files have changed
+    is made again. Weights are stored as float32, and CTranslate2 casts them on loading.
 
     Args:
-        model: SHA-256 of everything that the conversion depends on.
-        convert: writes the model into a folder; returns the numbers of source and target positions.
+        model: SHA-256 of everything that the conversion depends on. The cache is indexed by it and
+            by CTranslate2's version.
+        convert: writes the model into a folder, and returns the numbers of source and target
+            positions.
     """
     import ctranslate2
 
@@ -53,7 +53,7 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
     if found := _open(path):
         return found
     with locked(path.with_name(f".{path.name}.lock")):
-        if found := _open(path):  # another process has made it
+        if found := _open(path):  # converted by another process meanwhile
             return found
         with atomic_folder(path) as out:
             source, target = convert(out)
@@ -64,8 +64,9 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
 
 
 def adopt(folder: Path, digest: str) -> None:
-    """Link another machine's conversion into this user's cache if its files have this `digest`;
-    otherwise `convert_once` converts the model here. `folder` is named as in the cache."""
+    """Link another machine's conversion into this user's cache if its files have this `digest`.
+    Otherwise `convert_once` converts the model here. `folder` must have the same name as in the
+    cache."""
     path = user_cache() / "nmt" / folder.name
     with locked(path.with_name(f".{path.name}.lock")):
         if not _open(path) and (found := _open(folder)) and found.digest == digest:
@@ -81,7 +82,7 @@ def _link(source: str, target: str) -> None:
 
 
 def _open(path: Path) -> Conversion | None:
-    """Open the conversion in a folder; None if a file is missing or changed."""
+    """Open the conversion in a folder. Return None if a file is missing or changed."""
     try:
         found = Conversion(path, **parse_json((path / RECORD).read_bytes(), dict[str, Any]))
         positions = (found.source_positions, found.target_positions)

@@ -23,23 +23,24 @@ class Hypothesis(NamedTuple):
 
     pieces: list[str]  # target subwords, without tags and end of sentence
     score: float
-    """log p(translation | source) / subwords, natural logarithm, under the probabilities after
-    options against repetition."""
+    """log p(translation | source) / subwords, with the natural logarithm. Options against
+    repetition change these probabilities."""
     subwords: int  # target subwords, including the end of sentence
-    ended: bool  # false if decoding stopped at the length limit: the hypothesis is no translation
+    ended: bool  # False if decoding stopped at the length limit; the hypothesis is then unusable
 
 
 Ranked = list[Hypothesis]  # translations of one source, best first
 
 Submit = Callable[[Sequence[Pieces], int], Callable[[], list[Ranked]]]
-"""A function like `Engine.submit`."""
+"""Type of `Engine.submit` and of functions with the same interface."""
 
 
 def length_class(subwords: int) -> int:
     """Round a source's number of subwords up to 16, 32, 64, 128, ….
 
-    Each class has one limit on the length of translations (`longest_translation`), and each batch
-    has sources of one class: thus a source's limit does not depend on the rest of its batch.
+    All sources in a batch have the same class, and each class has one limit on the length of
+    translations (`longest_translation`). The limit for a source therefore does not depend on its
+    batch.
 
     >>> [length_class(n) for n in (1, 16, 17, 200)]
     [16, 16, 32, 256]
@@ -48,9 +49,10 @@ def length_class(subwords: int) -> int:
 
 
 def longest_translation(subwords: int) -> int:
-    """Maximum subwords, including the end of sentence, in the translation of a source.
+    """Return the maximum number of subwords in a translation, including the end of sentence.
 
-    At least three times the source and 30 more; decoding that repeats itself forever stops there.
+    The limit is at least three times the source's subwords and 30 more. Decoding that repeats
+    itself stops at the limit.
 
     >>> longest_translation(8), longest_translation(17)
     (78, 126)
@@ -59,20 +61,19 @@ def longest_translation(subwords: int) -> int:
 
 
 class Engine:
-    """A model loaded in CTranslate2; `submit` and `score` may be called from several threads.
+    """A model loaded in CTranslate2. Several threads may call `submit` and `score`.
 
-    Each GPU has a copy of the model and decodes several batches at once, one per stream, because a
-    step of beam search is too small to fill a GPU. On a CPU, one thread decodes a batch, and all
-    threads decode in parallel: values do not depend on the number of threads, and small batches
-    keep all cores busy until the end.
+    Each GPU has a copy of the model, and decodes several batches in parallel because one batch does
+    not fill a GPU. On a CPU, each thread decodes its own batches. Values then do not depend on the
+    number of threads.
 
     Attributes:
         device: cpu or cuda.
         compute_type: number type of the loaded weights.
-        gpus: number of GPUs that it uses; 0 on a CPU.
-        parallel: number of batches decoded in parallel.
-        batch_tokens: default source subwords per batch, including padding.
-        batch_rows: maximum sentences per batch.
+        gpus: number of GPUs in use; 0 on a CPU.
+        parallel: number of batches that are decoded in parallel.
+        batch_tokens: default number of source subwords per batch, including padding.
+        batch_rows: maximum number of sentences per batch.
         max_source_subwords, max_target_subwords: longest texts, without the end of sentence.
         converted: SHA-256 of the converted model's files.
     """
@@ -92,7 +93,7 @@ class Engine:
         self.compute_type = gpu.precision(options, gpus, nmt.family)
         self._model = model = nmt.converted()
         self.converted = model.digest
-        # On a CPU, a batch and the weights must fit into a core's cache (measured).
+        # On a CPU, decoding is fastest if a batch and the weights fit into a core's cache.
         self.batch_tokens = 48 if self.compute_type == "int8" else 256
         self.batch_rows = gpu.MOST_ROWS
         if gpus:
@@ -100,7 +101,7 @@ class Engine:
             gpus = gpus if only is None else [only]
         self.parallel = gpu.STREAMS * len(gpus) or threads
         tags = len(self._layout.target_prefix)
-        # Hypotheses lack the decoder's first token, but include a tag after it.
+        # Hypotheses do not include the decoder's first token, but they include a tag after it.
         self._forced = tags if self._layout.decoder_start else 0
         self.max_source_subwords = model.source_positions - max(len(self._layout.source(())), 1)
         self.max_target_subwords = model.target_positions - tags - 1
@@ -108,7 +109,7 @@ class Engine:
         self._decoding: dict[str, Any] = {
             "asynchronous": True,
             "length_penalty": 1,
-            "max_input_length": 0,  # no truncation: the caller rejects long sources
+            "max_input_length": 0,  # never truncate; the caller rejects long sources
             "min_decoding_length": nmt.shortest,
             "disable_unk": nmt.suppresses_unknown,
             "no_repeat_ngram_size": options.no_repeat_ngram,
@@ -148,22 +149,22 @@ class Engine:
     def submit(
         self, batch: Sequence[Pieces], num_hypotheses: int = 1
     ) -> Callable[[], list[Ranked]]:
-        """Queue a batch of one `length_class`; return a function that waits for the hypotheses, at
-        most `num_hypotheses` (up to the beam) per source, and raises errors."""
+        """Queue a batch of sources of one `length_class`. Return a function that waits for the
+        result and raises errors. The result has at most `num_hypotheses` hypotheses per source, and
+        not more than the beam size."""
         search = {"beam_size": self._options.beam, "patience": self._nmt.patience}
         return self._submit(self._translator, batch, num_hypotheses, search)
 
     @contextmanager
     def sampler(self, seed: int, largest: int) -> Iterator[Submit]:
-        """Wait for an idle device; yield a function like `submit` that draws translations, ranked
-        by score.
+        """Wait for an idle device, and yield a function like `submit` that samples translations.
 
-        Results depend on the order of batches. Each call draws with one thread of its own
-        translator: CTranslate2 seeds a thread's generator only when the thread first draws, and its
-        threads outlive `unload_model`, so a used translator cannot be seeded again. Loading 500 MB
-        takes 0.3 s. The last bits of a score depend on the number of threads per batch.
+        Hypotheses are sorted by score. `largest` is the maximum number of sentences per batch.
+        Results depend on the order of batches.
 
-        `largest` is the maximum number of sentences in a batch.
+        Each call loads its own translator with one thread, which takes 0.3 s for 500 MB.
+        CTranslate2 seeds the generator of a thread only at its first draw, and the threads outlive
+        `unload_model`, so a translator cannot be seeded twice.
         """
         import ctranslate2
 
@@ -180,7 +181,7 @@ class Engine:
             return [sorted(drawn, key=lambda each: -each.score) for drawn in found]
 
         def submit(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
-            """Draw on request; the seed must not change until the first batch is drawn."""
+            """Draw on request. The seed must not change before the first batch is drawn."""
 
             def wait() -> list[Ranked]:
                 nonlocal seeded
@@ -189,8 +190,8 @@ class Engine:
                 with _SEEDING:
                     ctranslate2.set_random_seed(seed)
                     if self.device == "cuda":
-                        # A GPU has one generator per sentence, and seeds all again for a larger
-                        # batch.
+                        # A GPU has one generator per sentence, and a larger batch would seed all
+                        # of them again.
                         draw([["▁a"]] * largest, num_hypotheses)
                     seeded = True
                     return draw(batch, num_hypotheses)
@@ -205,7 +206,7 @@ class Engine:
             self._idle.put(device)
 
     def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
-        """log p(target | source) per subword, including the end of sentence, for each pair."""
+        """Return log p(target | source) per subword, with the end of sentence, of each pair."""
         prefix = self._layout.target_prefix
         results = self._translator.score_batch(
             [self._layout.source(pieces) for pieces in sources],
@@ -220,7 +221,7 @@ class Engine:
 
     def _submit(
         self,
-        translator: Any,  # CTranslate2's
+        translator: Any,  # of CTranslate2
         batch: Sequence[Pieces],
         num_hypotheses: int,
         how: dict[str, Any],
@@ -243,7 +244,7 @@ class Engine:
         return wait
 
     def _hypothesis(self, pieces: list[str], score: float) -> Hypothesis:
-        """Drop the tag, which CTranslate2 counts in the length with log p = 0."""
+        """Drop the language tag, which CTranslate2 counts in the length with log p = 0."""
         made = pieces[self._forced :]
         if self._forced and made:
             score *= len(pieces) / len(made)

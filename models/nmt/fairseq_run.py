@@ -1,9 +1,9 @@
-"""Run fairseq commands one after another in this process, under torch's safe loading.
+"""Run fairseq commands one after another in this process, with torch's safe loading.
 
     python -P models/nmt/fairseq_run.py COMMANDS.json
 
 The file contains `[["preprocess", "--option", "value", …], ["train", …]]`.
-`paraloom.models.nmt.train` starts this script with a pipe as standard input: when the parent dies,
+`paraloom.models.nmt.train` starts this script with a pipe as standard input. If the parent dies,
 the pipe closes and this process exits.
 """
 
@@ -20,24 +20,23 @@ from typing import Any
 
 import numpy as np
 
-TO_USER = "paraloom: "  # begins lines that `train` shows
+TO_USER = "paraloom: "  # prefix of lines that `train` shows
 
-# Mixed precision; batches are prepared beside the training; one GPU, since on several GPUs fairseq
-# trains in processes that lack the changes that `main` makes.
+# Use mixed precision, and prepare batches in other processes. Use only one GPU: with several GPUs,
+# fairseq would train in new processes, without the changes that `main` makes.
 _ON_GPU = ["--fp16", "--num-workers=2", "--distributed-world-size=1"]
 
 
 def _end_with_parent() -> None:
-    while os.read(0, 1):  # sys.stdin has a lock, which forks would inherit locked
+    while os.read(0, 1):  # not sys.stdin, whose lock a forked process would inherit
         pass
     os._exit(1)
 
 
 def _copy_checkpoint(task: object, path: str, updates: int) -> None:
-    """Hook after fairseq saves: copy the checkpoint atomically to `update_<updates>.pt`.
-
-    fairseq itself saves no checkpoint for a number of updates that ends an epoch.
-    """
+    """Copy a saved checkpoint atomically to `update_<updates>.pt`. fairseq calls this hook after
+    saving. It does not save such a file itself if the number of updates coincides with the end of
+    an epoch."""
     copy = Path(path).with_name(f"update_{updates}.pt")
     temporary = copy.with_suffix(".tmp")
     shutil.copyfile(path, temporary)
@@ -53,11 +52,9 @@ def _batch_by_size(
     required_batch_size_multiple: int = 1,
     **_: Any,
 ) -> list[Any]:
-    """Cut sorted examples into the same batches as fairseq's compiled function with this name.
-
-    In Python, fairseq can be installed without a C++ compiler. A batch grows in steps of
-    `required_batch_size_multiple` examples, and has at most `max_tokens` tokens with padding.
-    """
+    """Cut sorted examples into the same batches as fairseq's compiled function of this name. This
+    version needs no C++ compiler. A batch grows in steps of `required_batch_size_multiple`
+    examples, and has at most `max_tokens` tokens with padding."""
     order = np.asarray(indices, dtype=np.int64)
     lengths = (
         [num_tokens_fn(index) for index in order.tolist()]
@@ -65,9 +62,9 @@ def _batch_by_size(
         else np.asarray(num_tokens_vec).tolist()
     )
     multiple = required_batch_size_multiple
-    ends: list[int] = []  # where finished batches end
-    # The current batch is [start:end] with at most `longest` tokens per example. Later examples
-    # have at most `tail` tokens; they join once the size is a multiple again.
+    ends: list[int] = []  # ends of finished batches
+    # The current batch is [start:end], with at most `longest` tokens per example. Later examples,
+    # with at most `tail` tokens, join the batch when its size is a multiple again.
     start = end = longest = tail = 0
     for last, length in enumerate(lengths, start=1):
         tail = max(tail, length)
@@ -83,19 +80,19 @@ def _batch_by_size(
     if end != len(lengths):
         ends.append(end)
     batches = np.split(order, ends)
-    # fairseq drops the last batch if its size is not a multiple.
+    # Like fairseq, drop the last batch if its size is not a multiple.
     return batches[:-1] if multiple > 1 and len(batches[-1]) % multiple else batches
 
 
 def main() -> None:
-    """Run the commands in the file named on the command line."""
+    """Run the commands in the file that the command line names."""
     os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
 
     def watch() -> None:
         threading.Thread(target=_end_with_parent, daemon=True).start()
 
     watch()
-    os.register_at_fork(after_in_child=watch)  # fairseq forks further processes
+    os.register_at_fork(after_in_child=watch)  # fairseq forks processes
     import torch
 
     torch.serialization.add_safe_globals([argparse.Namespace])

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, and the number type for loading a model."""
+"""The GPUs of this machine, and the number type of a loaded model."""
 
 import ctypes
 import importlib.util
@@ -9,19 +9,17 @@ from pathlib import Path
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions, Precision
 
-_CUBLAS = "libcublas.so.12"  # CTranslate2's wheel links to it
-
-STREAMS = 8  # batches that a GPU decodes at once
-
-MOST_ROWS = 1000  # maximum sentences per batch; CTranslate2 warns above it
+_CUBLAS = "libcublas.so.12"  # CTranslate2's wheel needs this library
+STREAMS = 8  # number of batches that a GPU decodes in parallel
+MOST_ROWS = 1000  # maximum sentences per batch; CTranslate2 warns about larger batches
 
 
 def batch_size(gpus: Sequence[int], options: NmtOptions, vocabulary: int) -> tuple[int, int]:
-    """Maximum source subwords and sentences per batch.
+    """Return the maximum numbers of source subwords and of sentences per batch.
 
-    They depend on the memory of the smallest GPU, but neither on the number of GPUs nor on their
-    present load: in 16 bits, the last bits of translations depend on the batch. Each hypothesis in
-    the beam has logits for the whole target `vocabulary`, in 16 bits and in 32.
+    They depend on the memory of the smallest GPU, but not on the number of GPUs or their present
+    load, because in 16 bits the last bits of translations depend on the batch. Each hypothesis in
+    the beam needs logits for the whole target `vocabulary`, in 16 bits and in 32 bits.
     """
     total = min(map(memory, gpus))
     hypotheses = options.candidates if options.sampling else options.beam
@@ -32,7 +30,7 @@ def batch_size(gpus: Sequence[int], options: NmtOptions, vocabulary: int) -> tup
 
 
 def memory(device: int) -> int:
-    """Memory of a GPU in bytes."""
+    """Return the memory of a GPU in bytes."""
     driver, handle, size = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_size_t()
     failed = driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(handle), device)
     if failed or driver.cuDeviceTotalMem_v2(ctypes.byref(size), handle):
@@ -41,17 +39,17 @@ def memory(device: int) -> int:
 
 
 def devices() -> list[int]:
-    """Numbers of the CUDA devices visible to this process (`CUDA_VISIBLE_DEVICES`)."""
+    """Return the numbers of the CUDA devices that this process may use (`CUDA_VISIBLE_DEVICES`)."""
     import ctranslate2
 
     return list(range(ctranslate2.get_cuda_device_count()))
 
 
 def required(accelerator: str | None) -> bool:
-    """Whether `accelerator`, Beam's resource hint, asks for NVIDIA GPUs.
+    """Return whether `accelerator`, a resource hint of Beam, asks for NVIDIA GPUs.
 
     Raises:
-        UserError: if it does, but there is no GPU; a CPU would take many times as long.
+        UserError: the hint asks for a GPU, but there is none. A CPU would take many times as long.
     """
     asked = accelerator is not None and "nvidia" in accelerator
     if asked and not devices():
@@ -63,7 +61,7 @@ def required(accelerator: str | None) -> bool:
 
 
 def chosen(options: NmtOptions) -> list[int]:
-    """GPUs to decode on: all working ones, or none for a CPU."""
+    """Return the GPUs to decode on: all working GPUs, or none to use the CPU."""
     found = [] if options.device == "cpu" else devices()
     if found and load_cublas():
         return found
@@ -74,7 +72,7 @@ def chosen(options: NmtOptions) -> list[int]:
 
 
 def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precision:
-    """Number type for loading a model."""
+    """Return the number type for loading a model."""
     import ctranslate2
 
     wanted = options.compute_type
@@ -83,7 +81,7 @@ def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precisio
             f"nmt.compute_type: {wanted} needs a GPU, and there is none; choose float32 or int8"
         )
     if wanted == "int8" and gpus:
-        return "int8_float16"  # float32 activations would not use the GPU's matrix units
+        return "int8_float16"  # float32 activations would not use tensor cores
     if wanted != "auto":
         return wanted
     supported = [ctranslate2.get_supported_compute_types("cuda", device) for device in gpus]
@@ -95,7 +93,7 @@ def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precisio
 
 
 def load_cublas() -> bool:
-    """Load CUDA 12's cuBLAS from the system or its wheel, so that CTranslate2 finds it."""
+    """Load cuBLAS of CUDA 12 from the system or its wheel, so that CTranslate2 finds it."""
     spec = importlib.util.find_spec("nvidia")
     roots = list(spec.submodule_search_locations or []) if spec else []
     wheels = [Path(root, "cublas", "lib") for root in roots]

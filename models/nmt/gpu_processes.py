@@ -1,4 +1,4 @@
-"""One process per GPU, since one Python interpreter can feed two or three GPUs, but not eight."""
+"""One decoding process per GPU, because one Python process can feed only two or three GPUs."""
 
 from __future__ import annotations
 
@@ -26,15 +26,13 @@ _CALLS = 32  # concurrent calls per GPU; each has a pipe
 _ATTRIBUTES = ("compute_type", "converted", "under_way")
 
 Load = Callable[[int], "Translator"]
-"""Loads a translator that decodes on one GPU."""
+"""Function that loads a translator on one GPU."""
 
 
 class GpuProcesses:
-    """Translators on GPUs, each in a process; to be used like one `Translator`.
-
-    A call goes to the GPU with the fewest sentences under way, and waits while all GPUs have
-    enough. If a decoding process dies, this process dies, too, as if it did the decoding.
-    """
+    """Translators on several GPUs, each in its own process, with the interface of `Translator`. A
+    call goes to the GPU with the fewest sentences in progress, and waits if all GPUs have enough.
+    If a decoding process dies, this process exits, too."""
 
     def __init__(self, load: Load, gpus: Sequence[int]) -> None:
         """Load a translator in each process."""
@@ -65,10 +63,10 @@ class GpuProcesses:
 
 
 class _Gpu:
-    """Client of a decoding process. That process ends when `control` is closed."""
+    """Client of a decoding process, which ends when `control` is closed."""
 
     def __init__(self, load: Load, gpu: int) -> None:
-        self.rows = 0  # sentences under way
+        self.rows = 0  # sentences in progress
         self.control, *pipes = start(load, gpu)
         self._idle: SimpleQueue[Connection] = SimpleQueue()
         for pipe in pipes:
@@ -76,7 +74,7 @@ class _Gpu:
 
     def ask(self, sentences: pa.Array, hints: RetryHints | None, seed: int) -> Any:
         pipe = self._idle.get()
-        with suppress(OSError):  # the process died, as `_received` reports
+        with suppress(OSError):  # the process died; `_received` reports this
             pipe.send((sentences, hints and hints.smaller, seed))
         while (answer := _received(pipe))[0] == "rows" and hints:
             hints.under_way(answer[1])
@@ -99,7 +97,7 @@ def _result(kind: str, value: Any) -> Any:
 
 
 def start(load: Load, gpu: int) -> Sequence[Connection]:
-    """Start a process that decodes; return the pipes to it, for control and for calls."""
+    """Start a decoding process. Return the pipes to it: first for control, then for calls."""
     ours, theirs = zip(*(Pipe() for _ in range(1 + _CALLS)), strict=True)
     get_context("spawn").Process(target=_run, args=(theirs, load, gpu), daemon=True).start()
     for pipe in theirs:
@@ -108,13 +106,13 @@ def start(load: Load, gpu: int) -> Sequence[Connection]:
 
 
 def _run(pipes: Sequence[Connection], load: Load, gpu: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, and so this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this process
     serve(pipes, load, gpu)
     os._exit(0)
 
 
 def serve(pipes: Sequence[Connection], load: Load, gpu: int) -> None:
-    """Load a translator, and answer calls until the other side ends."""
+    """Load a translator, and answer calls until the other process ends."""
     control, *calls = pipes
     translator: Any = None
 
@@ -142,7 +140,7 @@ def _answer_calls(pipe: Connection, translator: Any) -> None:
 
 
 def _answer(pipe: Connection, work: Callable[[], Any]) -> None:
-    """Send the result of `work`, or its error."""
+    """Send the result of `work` or its error."""
     try:
         answer = "result", work()
     except Exception as error:

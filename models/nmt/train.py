@@ -26,8 +26,8 @@ from paraloom.models.progress import meter
 from paraloom.models.tracking import Board
 
 REPORT = "training.json"
-_FIGURES = ("loss", "nll_loss", "lr", "gnorm", "wps", "epoch")  # in fairseq's log
-_SETTINGS = Path(__file__).with_name("fairseq.yaml")  # settings without an option
+_FIGURES = ("loss", "nll_loss", "lr", "gnorm", "wps", "epoch")  # names in fairseq's log
+_SETTINGS = Path(__file__).with_name("fairseq.yaml")  # settings that users cannot change
 
 
 def train_nmt(
@@ -40,28 +40,27 @@ def train_nmt(
     target_language: str = "en",
     threads: int | None = None,
 ) -> dict[str, Any]:
-    """Train a transformer on pairs and write a model folder.
+    """Train a transformer on pairs, and write a model folder.
 
-    Checkpoints and their average are compared by the BLEU of greedy translations on half of the
-    held-out pairs. The best model's BLEU with the default beam on the other half is reported.
-
-    An interrupted training starts from the beginning. On a CPU the same arguments, seed and number
-    of threads give the same weights.
+    Checkpoints and the average of the last ones are compared by the BLEU of greedy translations on
+    half of the held-out pairs. The BLEU of the best model is measured on the other half, with the
+    default beam. An interrupted training starts again. On a CPU, the same arguments, seed and
+    number of threads give the same weights.
 
     Args:
         pairs: Parquet files with the columns `id`, `source` and `reference`.
         folder: replaced as a whole when the new model is finished.
-        source_language, target_language: codes for file names in the folder.
-        threads: CPU cores to use, all by default.
+        source_language, target_language: language codes, which become parts of file names.
+        threads: number of CPU cores; all by default.
 
     Returns:
-        Content of `training.json` in the folder: BLEU, all candidates, counts, options.
+        The content of `training.json` in the folder: BLEU, candidates, counts and options.
     """
     options, threads = options or NmtTrainingOptions(), threads or cores()
     languages = (source_language, target_language)
     folder = Path(folder)
     work = folder.parent / f".{folder.name}.training"
-    shutil.rmtree(work, ignore_errors=True)  # left by a killed training
+    shutil.rmtree(work, ignore_errors=True)  # left over from a killed training
     data, candidate = work / "data", work / "candidate"
     data.mkdir(parents=True)
 
@@ -76,7 +75,7 @@ def train_nmt(
         _assemble(candidate, data, state)
         bleu[name] = _bleu(candidate, held_out, slice(half), NmtOptions(beam=1), threads)
         shutil.rmtree(fairseq.FairseqModel(candidate).converted().path, ignore_errors=True)
-    chosen = max(reversed(bleu), key=lambda name: bleu[name])  # ties go to the later one
+    chosen = max(reversed(bleu), key=lambda name: bleu[name])  # the last of equal values
     *single, last = bleu.values()
     gained = last - max(single) if name.startswith("average") else None
     _assemble(candidate, data, states[chosen])
@@ -152,11 +151,11 @@ def _flags(options: dict[str, object]) -> list[str]:
 
 
 def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
-    """Run commands.json, write its output to a log, show the progress."""
+    """Run the commands in commands.json, log their output, and show the progress."""
     log = work / "fairseq.log"
     command = [sys.executable, "-P", str(fairseq_run.__file__), str(work / "commands.json")]
     environment = {
-        "OMP_WAIT_POLICY": "PASSIVE",  # busy waiting would take the cores from other processes
+        "OMP_WAIT_POLICY": "PASSIVE",  # busy waiting would slow other processes
         **os.environ,
         "OMP_NUM_THREADS": str(threads),
     }
@@ -196,11 +195,9 @@ def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
 
 
 def _candidates(checkpoints: Path, average: int) -> dict[str, dict[str, Any]]:
-    """Checkpoints by number of updates, and the average of the last ones, if there are several.
-
-    They contain only what decoding needs. Without optimiser state, times and paths, the same
-    training gives the same file.
-    """
+    """Return checkpoints by number of updates, and the average of the last checkpoints. Each
+    contains only what decoding needs. Without optimiser state, times and paths, repeated trainings
+    give identical files."""
     paths = {int(path.stem.rpartition("_")[2]): path for path in checkpoints.glob("update_*.pt")}
     states: dict[str, dict[str, Any]] = {}
     for updates, path in sorted(paths.items()):
@@ -230,7 +227,7 @@ def _assemble(folder: Path, data: Path, state: dict[str, Any]) -> None:
 
 
 def _bleu(folder: Path, held_out: HeldOut, part: slice, options: NmtOptions, threads: int) -> float:
-    """BLEU (sacrebleu) of a model's translations; rejected sentences count as empty."""
+    """Measure the BLEU (sacrebleu) of a model's translations. Rejected sentences count as empty."""
     import sacrebleu
 
     from paraloom.models.nmt.translate import Translator

@@ -1,4 +1,4 @@
-"""Training data for fairseq: held-out pairs, subwords, dictionaries."""
+"""Training data for fairseq: held-out pairs, subwords and dictionaries."""
 
 import hashlib
 import heapq
@@ -18,23 +18,20 @@ from paraloom.models.nmt.options import NmtTrainingOptions
 
 _COLUMNS = ["id", "source", "reference"]
 _LONGEST = 200  # subwords per side; longer pairs are rarely translations of each other
-_SENTENCES_FOR_PIECES = 1_000_000  # SentencePiece learns from a sample of this size
+_SENTENCES_FOR_PIECES = 1_000_000  # number of sentences that SentencePiece learns from
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out pairs; training leaves out all pairs that share a sentence with them, too."""
+    """Held-out pairs. Training leaves out all pairs that share a sentence with a held-out pair."""
 
     sources: list[str]
     references: list[str]
 
 
 def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
-    """Select pairs with the smallest hashes of their ids, at most a tenth of all pairs.
-
-    The selection depends only on the ids, not on order or files. No sentence occurs in two selected
-    pairs.
-    """
+    """Select the pairs whose ids have the smallest hashes, at most a tenth of all pairs. The
+    selection depends only on the ids. No sentence occurs in two selected pairs."""
     rows = sum(batch.num_rows for batch in _batches(pairs))
     size = min(size, rows // 10)
     if size < 2:
@@ -63,7 +60,7 @@ def prepare(
     languages: tuple[str, str],
     threads: int,
 ) -> int:
-    """Write the subword model, dictionaries and train.<language>; return the number of pairs."""
+    """Write the subword model, dictionaries and train.<language>. Return the number of pairs."""
     texts = (out / "source.txt", out / "reference.txt")
     write_text(pairs, held_out, *texts)
     subwords = train_subwords(texts, out, options, threads)
@@ -75,7 +72,7 @@ def prepare(
 
 
 def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference: Path) -> int:
-    """Write the training pairs as text, one sentence per line; return their number."""
+    """Write the training pairs as text, with a sentence per line. Return the number of pairs."""
     sources = pa.array(map(_normal, held_out.sources), pa.string())
     references = pa.array(map(_normal, held_out.references), pa.string())
     count = 0
@@ -98,7 +95,7 @@ def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference
 def train_subwords(
     texts: Sequence[Path], folder: Path, options: NmtTrainingOptions, threads: int
 ) -> SentencePieceProcessor:
-    """Train one SentencePiece model (BPE) on all texts; a small text yields fewer pieces."""
+    """Train one SentencePiece model (BPE) on all texts. A small text yields fewer pieces."""
     pieces = options.pieces
     while True:
         try:
@@ -125,7 +122,7 @@ def train_subwords(
 def write_pieces(
     subwords: SentencePieceProcessor, texts: tuple[Path, Path], out: tuple[Path, Path], longest: int
 ) -> int:
-    """Write both texts as subwords, without empty and overlong pairs; return their number."""
+    """Write both texts as subwords, without empty and overlong pairs. Return the number."""
     longest = min(longest, _LONGEST)
     count = 0
     with ExitStack() as stack:
@@ -143,7 +140,7 @@ def write_pieces(
 
 
 def write_dictionary(subwords: SentencePieceProcessor, path: Path) -> None:
-    """Write the pieces as a fairseq dictionary; fairseq adds its special symbols."""
+    """Write the pieces as a fairseq dictionary, without the special symbols that fairseq adds."""
     pieces = (
         subwords.id_to_piece(index)
         for index in range(subwords.get_piece_size())
@@ -163,5 +160,6 @@ def _normal(text: str) -> str:
 
 
 def _normal_column(column: pa.Array) -> pa.Array:
-    """Lower case and single spaces; sentences equal in this form count as the same."""
+    """Return texts in lower case with single spaces. Equal texts in this form count as one
+    sentence."""
     return pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(column), r"\s+", " "))

@@ -20,7 +20,7 @@ from paraloom.models.nmt.engine import Engine, Hypothesis, Pieces, Ranked, Submi
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
-from paraloom.models.text.controls import find_control
+from paraloom.models.text.cleaning import find_control
 
 SCHEMA = pa.schema(
     [
@@ -37,7 +37,7 @@ _SPECIAL = frozenset({"<s>", "<pad>", "<blank>", "</s>"})
 class Counters:
     """Counts from one call of `Translator.translate`."""
 
-    sentences: int = 0  # Input sentences
+    sentences: int = 0  # input sentences
     tokens: int = 0  # target subwords, including ends of sentence
     batches: int = 0  # batches sent to the engine, including retries
     seconds: float = 0.0  # wall-clock time
@@ -46,24 +46,23 @@ class Counters:
 
 
 class RetryHints(Protocol):
-    """Record of earlier attempts at the same sentences, in which the process died."""
+    """Record of earlier attempts at the same sentences in which the process died."""
 
     @property
     def smaller(self) -> int:
-        """Factor by which batches shrink."""
+        """Factor by which batches are reduced."""
 
     def under_way(self, rows: Sequence[int]) -> None:
-        """Record the rows that enter the engine next; called before each batch."""
+        """Record the rows that the engine receives next. This is called before each batch."""
 
 
 class Translator:
-    """A translation model; `translate` may be called from several threads at once.
+    """A translation model. Several threads may call `translate` and `score`.
 
-    Threads share only the engine, which has one queue for all batches. Calls that sample use one
-    GPU each; on a CPU they take turns. `device`, `gpus`, `compute_type` and `converted` are as in
-    `Engine`.
-    `under_way` is the number of sentences, over concurrent calls, that keeps all GPUs busy while
-    others are read and written; 0 on a CPU, where one call suffices.
+    `device`, `gpus`, `compute_type` and `converted` have the same meaning as in `Engine`.
+    `under_way` is the number of sentences in concurrent calls that keeps all GPUs busy; it is 0 on
+    a CPU, where one call is enough. Calls that sample use one GPU each, and on a CPU they run one
+    at a time.
 
     >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
@@ -83,10 +82,10 @@ class Translator:
         """Load the model.
 
         Args:
-            model: a model folder, or a Hugging Face Hub name with an optional `@revision`.
+            model: a model folder, or a name on the Hugging Face Hub with an optional `@revision`.
             languages: required for multilingual models.
-            threads: CPU cores to use, all by default.
-            only: number of the GPU to use, all by default.
+            threads: number of CPU cores; all by default.
+            only: number of the GPU to use; all GPUs by default.
         """
         self.options = options or NmtOptions()
         self._model = open_model(fetch(str(model)), languages, self.options.tokenizer)
@@ -108,18 +107,19 @@ class Translator:
         *,
         seed: int = 1,
     ) -> tuple[pa.RecordBatch, Counters]:
-        """Translate sentences; row i of the result belongs to sentence i.
+        """Translate sentences. Row i of the result belongs to sentence i.
 
-        With `candidates: N`, every sentence has N rows, the best translation first.
+        With `candidates: N`, each sentence has N rows, sorted from best to worst.
 
         Args:
-            hints: record of earlier attempts, in which the process died.
+            hints: record of earlier attempts in which the process died.
             seed: for `sampling`; the same sentences and seed give the same translations.
 
         Returns:
-            `translation` (null if rejected), `translation_score` (log p(translation | source) per
-            target subword, natural logarithm), `translation_subwords` (including the end of
-            sentence) and `reason` (null unless rejected); and counters.
+            A record batch and counters. The columns are `translation` (null if rejected),
+            `translation_score` (log p(translation | source) per target subword, natural logarithm),
+            `translation_subwords` (including the end of sentence) and `reason` (null unless
+            rejected).
         """
         started = time.monotonic()
         texts = sentences if isinstance(sentences, Sequence) else sentences.to_pylist()
@@ -151,18 +151,16 @@ class Translator:
     def score(
         self, sources: Sequence[str | None], references: Sequence[str | None]
     ) -> NDArray[np.float32]:
-        """log p(reference | source) per target subword, including the end of sentence: float32 [n].
-
-        Natural logarithm, comparable to `translation_score`. NaN if a side is empty or too long, or
-        the engine fails on the pair.
-        """
+        """Return log p(reference | source) per target subword, with the end of sentence: float32
+        [n]. The values are comparable to `translation_score`. A value is NaN if a side is empty or
+        too long, or if the engine fails on the pair."""
         wanted = self._subwords.encode([text or "" for text in references], target=True)
         return self._score(self._sources(sources), wanted, 2 * self.options.max_source_subwords)
 
     def _score(
         self, given: Sequence[Pieces], wanted: Sequence[Pieces], most: int
     ) -> NDArray[np.float32]:
-        """Score texts given as subwords; NaN if a target has more than `most` subwords."""
+        """Score texts that are given as subwords. Targets of more than `most` subwords have NaN."""
         found = np.full(len(given), np.nan, np.float32)
         longest = min(most, self._engine.max_target_subwords)
         rows = [
@@ -185,7 +183,7 @@ class Translator:
         return found
 
     def subwords_of(self, texts: Sequence[str]) -> NDArray[np.int16]:
-        """Number of target subwords in texts, including the end of sentence: int16 [n]."""
+        """Count the target subwords in each text, including the end of sentence: int16 [n]."""
         pieces = self._subwords.encode(texts, target=True)
         return np.fromiter((len(of) + 1 for of in pieces), np.int16, len(pieces))
 
@@ -193,10 +191,10 @@ class Translator:
 def batches_by_tokens(
     rows: Sequence[int], sources: Sequence[Pieces], budget: int
 ) -> Iterator[list[int]]:
-    """Group rows into batches of similar length: rows × longest source is at most `budget`.
+    """Group rows of similar length into batches: rows × longest source is at most `budget`.
 
-    Long sources come first, so that the last batches, when some cores are idle, are short. A source
-    longer than the budget is a batch of its own. Rows of equal length keep their order.
+    Long sources come first. The last batches, during which some cores are idle, are then short. A
+    source that is longer than the budget gets its own batch. Rows of equal length keep their order.
 
     >>> list(batches_by_tokens([0, 1, 2], [["a"], ["a", "b"], ["c"]], budget=2))
     [[1], [0, 2]]
@@ -216,7 +214,7 @@ def batches_by_tokens(
 def batches_by_class(
     rows: Sequence[int], sources: Sequence[Pieces], budget: int, most: int
 ) -> Iterator[list[int]]:
-    """Group rows as `batches_by_tokens` does, at most `most` per batch, all of one `length_class`.
+    """Group rows of one `length_class` with `batches_by_tokens`, at most `most` rows per batch.
 
     >>> list(batches_by_class([0, 1, 2], [["a"] * 17, ["b"], ["c"] * 18], budget=60, most=9))
     [[2, 0], [1]]
@@ -234,7 +232,7 @@ def in_halves(
     work: Callable[[Sequence[int]], None],
     failed: Callable[[int, Exception], None],
 ) -> None:
-    """Process a batch; if the engine fails, process its halves. Call `failed` for a single row."""
+    """Process a batch. If this fails, process its halves. `failed` is called for a single row."""
     try:
         work(rows)
     except Exception as error:
@@ -247,7 +245,7 @@ def in_halves(
 
 
 class _Call:
-    """State of one call of `translate`: the rows, and the retries of failed batches."""
+    """State of one call of `translate`: its rows and the retries of failed batches."""
 
     decode: Submit
 
@@ -257,7 +255,7 @@ class _Call:
         self._scores_again = bool(translator.options.against_repetition())
         empty: tuple[Any, ...] = (None,) * len(SCHEMA)
         self._rows = [empty] * (len(sources) * self._candidates)
-        self._found = dict[int, Hypothesis]()  # by row, to be scored again
+        self._found = dict[int, Hypothesis]()  # hypotheses to score again, by row
         self._counters = Counters(sentences=len(sources))
 
     def reject(self, row: int, reason: str) -> None:
@@ -265,7 +263,7 @@ class _Call:
             self._rows[row * self._candidates + candidate] = (None, None, None, reason)
 
     def run(self, batches: list[list[int]], parallel: int, hints: RetryHints | None) -> None:
-        """Translate batches of rows, `parallel` at once; report each to `hints`."""
+        """Translate batches of rows, `parallel` at a time, and report each batch to `hints`."""
         waiting: deque[tuple[list[int], Callable[[], list[Ranked]]]] = deque()
         for rows in batches:
             if len(waiting) == parallel:
@@ -277,12 +275,12 @@ class _Call:
             self._collect(*waiting.popleft())
 
     def _submit(self, rows: Sequence[int]) -> Callable[[], list[Ranked]]:
-        """Submit a batch to the engine; errors are raised when the result is collected."""
+        """Submit a batch to the engine. Errors are raised when the result is collected."""
         self._counters.batches += 1
         return self.decode([self._sources[row] for row in rows], self._candidates)
 
     def _collect(self, rows: Sequence[int], wait: Callable[[], list[Ranked]]) -> None:
-        """Store a batch's translations; if the engine fails, try it again, then its halves."""
+        """Store the translations of a batch. After an error, retry the batch, then its halves."""
         try:
             self._store(rows, wait())
         except Exception:
@@ -293,7 +291,7 @@ class _Call:
         self._store(rows, self._submit(rows)())
 
     def _failed(self, row: int, error: Exception) -> None:
-        """Reject a sentence; if the engine fails on every input, raise an error instead."""
+        """Reject a sentence, or raise an error if the engine fails on every input."""
         self._translator._engine.check()
         reason = f"engine failed: {type(error).__name__}: {one_line(error)}"
         self.reject(row, reason.removesuffix(": "))
@@ -307,7 +305,7 @@ class _Call:
                     self._found[at] = hypothesis
 
     def _judged(self, at: int, hypothesis: Hypothesis) -> tuple[Any, ...]:
-        """Make row `at` of the result from its hypothesis."""
+        """Return row `at` of the result for a hypothesis."""
         translator = self._translator
         pieces = [piece for piece in hypothesis.pieces if piece not in translator._special]
         text = translator._subwords.decode(pieces).strip()
@@ -328,8 +326,8 @@ class _Call:
         return None, None, None, reason
 
     def score_again(self) -> None:
-        """Score by the model's own probabilities: options against repetition changed them for the
-        search."""
+        """Score translations with the model's own probabilities. Options against repetition changed
+        the probabilities during the search."""
         given = [self._sources[at // self._candidates] for at in self._found]
         pieces = [of.pieces for of in self._found.values()]
         own = self._translator._score(given, pieces, max(map(len, pieces), default=0))

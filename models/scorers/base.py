@@ -1,4 +1,4 @@
-"""The interface of a scorer: a function of pairs, and its declared properties."""
+"""The interface of a scorer: a function of pairs, and the properties that it declares."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,34 +10,35 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """An input of a scorer besides the texts."""
+    """Data that a scorer needs besides the texts, such as word vectors or a model."""
 
     name: str
-    """Also the name of the function's parameter, of `PairScorer`'s keyword, and of the stage that
-    makes the resource; for plug-ins, the key in `score.resources`, with a file or folder."""
-    open: Callable[[Path], Any]  # loads it from a file or folder
-    remedy: str  # ends the message "<scorer> needs …" if the resource is missing
-    open_int8: Callable[[Path], Any] | None = None  # loads it with 8-bit weights, on a CPU
+    """Name of the resource. The function's parameter, the keyword argument of `PairScorer` and the
+    stage that makes the resource have the same name. For plug-ins, it is the key in
+    `score.resources`, whose value is a file or folder."""
+    open: Callable[[Path], Any]  # loads the resource from a file or folder
+    remedy: str  # end of the message "<scorer> needs …" if the resource is missing
+    open_int8: Callable[[Path], Any] | None = None  # loads a model with 8-bit weights on a CPU
     is_model: bool = False
-    """Whether it is a neural model that uses all cores or the GPU: it is loaded once per process,
-    and works while the other scorers score the next shard."""
+    """Whether the resource is a neural model that uses all cores or the GPU. Each process loads
+    such a model once. The model works while other scorers score the next shard."""
 
 
 class Outcome(NamedTuple):
-    """Returned by a scorer's function instead of values, if some pairs have none.
+    """Values and reasons, returned by a scorer's function if some pairs have no value.
 
     >>> outcome = Outcome(np.zeros(2, np.float32), np.array(["", "no verb"], object))
     """
 
-    values: np.ndarray  # float32 [n]; any number for a pair with a reason
+    values: np.ndarray  # float32 [n]; pairs with a reason may have any number
     reasons: np.ndarray | None = None
-    """Text [n]: a short reason if a pair has no value, else empty. The pair is rejected with the
-    scorer's name and this reason. None: every pair has a value."""
+    """Text [n]: why a pair has no value, or an empty text if it has one. Pairs without a value are
+    rejected with the scorer's name and this reason. None means that every pair has a value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scorer:
-    """A scorer: the function, and its properties.
+    """A function that scores pairs, and its properties.
 
     >>> scorer = Scorer(function=lambda pairs: pairs.reference.lengths, meaning="length", unit="")
     >>> scorer.range, scorer.higher_is_better, scorer.reads
@@ -45,42 +46,42 @@ class Scorer:
     """
 
     function: Callable[..., np.ndarray | Outcome]
-    """Maps n pairs (`paraloom.models.text.tokens.PairText`: Arrow columns of texts, and their
-    tokens) to float32 [n], or to an `Outcome` if some pairs have no value. The resource, if any, is
-    passed as a keyword argument."""
+    """Function that maps n pairs (`paraloom.models.text.tokens.PairText`) to float32 [n], or to an
+    `Outcome` if some pairs have no value. A resource is passed as a keyword argument."""
     meaning: str  # one-line definition for the report and the data card
     unit: str  # title of the axis in plots
     range: tuple[float | None, float | None] = (0.0, 1.0)
-    """Bounds of the values; None: no bound. A row with a value outside is rejected."""
+    """Lowest and highest possible value; None means no bound. A row with a value outside the range
+    is rejected."""
     failure: str = ""
-    """For Paraloom's checks (1: pass, 0: fail), why `select.where` rejects a failing pair."""
+    """For checks (1: pass, 0: fail), the reason that `select.where` gives for rejecting a failing
+    pair."""
     higher_is_better: bool = True  # whether pairs with higher values are better paraphrases
     reads: tuple[str, ...] = ("reference", "translation")
-    """Columns that the function reads; `source`, `id` and `translation_score` are passed only if
-    named here."""
+    """Columns that the function reads. `source`, `id` and `translation_score` are passed only if
+    they are listed here."""
     resource: Resource | None = None
     version: int = 1
-    """Increase it when the values change for the same pairs, so that the column is computed again.
-    """
+    """Increase this number when the function's values change. The column is then computed again."""
     whole_shard: bool = False
-    """Whether the function gets a whole shard instead of blocks of 16,384 rows: for models that
-    make their own batches."""
+    """Whether the function receives a whole shard instead of blocks of 16,384 rows. Use this for
+    models that make their own batches."""
 
     @property
     def resource_name(self) -> str | None:
-        """Name of its resource, if it has one."""
+        """Name of the resource, or None."""
         return self.resource.name if self.resource else None
 
 
 Function = TypeVar("Function", bound=Callable[..., np.ndarray | Outcome])
 
 DECLARED: dict[str, Scorer] = {}
-"""Paraloom's scorers in the modules imported so far, by name."""
+"""Scorers that were declared in the modules imported so far, by name."""
 
 
 def scorer(**properties: Any) -> Callable[[Function], Function]:
-    """Declare a function as one of Paraloom's scorers, under the function's name and with these
-    properties of `Scorer`. A plug-in makes a `Scorer` itself."""
+    """Declare a function as a scorer of Paraloom under the function's name. `properties` are fields
+    of `Scorer`. Plug-ins create a `Scorer` instead."""
 
     def declare(function: Function) -> Function:
         DECLARED[function.__name__] = Scorer(function=function, **properties)
@@ -92,7 +93,7 @@ def scorer(**properties: Any) -> Callable[[Function], Function]:
 def check(
     passes: str, failure: str, resource: Resource | None = None
 ) -> Callable[[Function], Function]:
-    """Declare a scorer with the value 1 for pairs that pass and 0 for pairs that fail; `failure` is
-    the reason for rejecting failing pairs."""
+    """Declare a scorer whose value is 1 for pairs that pass and 0 for pairs that fail. `failure` is
+    the reason that is given for rejecting a failing pair."""
     meaning = f"1 where {passes}, else 0"
     return scorer(meaning=meaning, unit="passes", failure=failure, resource=resource)

@@ -1,7 +1,7 @@
-"""Scores computed elsewhere: read from files, joined with rows by id.
+"""Scores that were computed elsewhere: read from files, and joined with rows by id.
 
-Values are stored sorted by a 128-bit hash of the id, in memory-mapped files. A lookup reads only a
-small part of the files, and storing needs memory for about 1/256 of the rows.
+The values are stored in memory-mapped files, sorted by a 128-bit hash of the id. A lookup reads
+only a small part of the files. Storing needs memory for about 1/256 of the rows.
 
     <folder>/first.npy, second.npy   halves of the hashes, uint64 [n]; sorted by both
     <folder>/values.npy              float32 [n]
@@ -23,19 +23,19 @@ from paraloom.models.scorers.plugins import ScorerSource
 MISSING = "no value for this id"
 SEVERAL = "several values for this id"
 
-_PARTITIONS = 256  # by the highest bits of the hashes' first halves
+_PARTITIONS = 256  # rows are partitioned by the highest 8 bits of their hashes
 _NAMES = ("first", "second", "values")
 _ROW = np.dtype(list(zip(_NAMES, ("<u8", "<u8", "<f4"), strict=True)))
 
 
 @dataclass(frozen=True)
 class ColumnScorer(ScorerSource):
-    """A score that is read from files; the report lists `files`."""
+    """A score that is read from files. The report lists `files`."""
 
     files: str | Sequence[str]
 
     def load(self) -> Scorer:
-        """Make the scorer, which opens the files only when it looks values up."""
+        """Create the scorer. Its files are opened when values are looked up."""
         files = [self.files] if isinstance(self.files, str) else self.files
         shown = ", ".join(PurePath(file).name for file in files)
         return Scorer(
@@ -49,16 +49,16 @@ class ColumnScorer(ScorerSource):
 
 
 def find(folder: Path, ids: pa.Array) -> Outcome:
-    """Look up the values of n ids, with a reason for ids that have no value or several."""
+    """Look up the values of n ids. An id with no value or with several values gets a reason."""
     stored, other, values = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in _NAMES)
     first, second = (text_hashes(ids, seed) for seed in (0, 1))
-    order = np.argsort(first)  # so that neighbours are read together
+    order = np.argsort(first)  # neighbouring values are read together
     start, end = np.empty((2, len(first)), np.int64)
     start[order] = stored.searchsorted(first[order], "left")
     end[order] = stored.searchsorted(first[order], "right")
     found, reasons = np.full(len(first), np.nan, np.float32), np.full(len(first), MISSING, object)
     rows = np.flatnonzero(start < end)
-    while len(rows):  # usually once, as halves of hashes hardly ever collide
+    while len(rows):  # usually one iteration: halves of hashes rarely collide
         same = rows[other[start[rows]] == second[rows]]
         reasons[same] = np.where(reasons[same] == MISSING, "", SEVERAL)
         found[same] = values[start[same]]
@@ -69,11 +69,8 @@ def find(folder: Path, ids: pa.Array) -> Outcome:
 
 
 def store(folder: Path, blocks: Iterable[tuple[pa.Array, np.ndarray]]) -> int:
-    """Write a column into a new folder; return the number of its values.
-
-    Each block has ids [n] and values, float32 [n]. The files depend only on the set of rows, not on
-    their order.
-    """
+    """Write a column into a new folder, and return the number of values. Each block has ids [n] and
+    values, float32 [n]. The order of the rows does not change the files."""
     folder.mkdir()
     rows, bounds = 0, np.arange(1, _PARTITIONS, dtype=np.uint64) << np.uint64(56)
     with ExitStack() as stack:

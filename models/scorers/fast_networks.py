@@ -1,6 +1,7 @@
-"""Networks like BERT computed by CTranslate2 on a CPU, inside models of sentence-transformers.
+"""BERT-like networks that CTranslate2 computes on a CPU, inside models of sentence-transformers.
 
-Only the transformer's layers are replaced; the library's tokenizer, pooling and classifier stay.
+Only the transformer layers are replaced. The tokenizer, pooling and classifier of the library
+remain.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _LOADERS = {
     **{name: name for name in ("BertConfig", "DistilBertConfig", "RobertaConfig")},
     **dict.fromkeys(("CamembertConfig", "XLMRobertaConfig"), "RobertaConfig"),
 }
-"""Names of CTranslate2's loaders by the class of a network's configuration."""
+"""CTranslate2's loaders by the class name of a network's configuration."""
 
 SENTENCES = (
     "A dog.",
@@ -36,12 +37,12 @@ SENTENCES = (
     "犬が浜辺を走っている。",
     "What did she say? Nobody knows; it was 5 o'clock in the morning. " * 12,
 )
-"""Sentences of several lengths and scripts, on which the networks are compared."""
+"""Sentences of several lengths and scripts, for the comparison of CTranslate2 with torch."""
 
 
 class FastNetwork(torch.nn.Module):
-    """A network's layers in CTranslate2. Each of `parallel` threads computes whole batches, so that
-    values do not depend on the number of threads."""
+    """Layers of a network in CTranslate2. `parallel` is the number of threads. Each thread computes
+    whole batches, so values do not depend on the number of threads."""
 
     device = torch.device("cpu")
     dtype = torch.float32
@@ -50,7 +51,7 @@ class FastNetwork(torch.nn.Module):
         super().__init__()
         self.config, self.pooler = network.config, getattr(network, "pooler", None)
         self.parallel = torch.get_num_threads()
-        if not hasattr(self.config, "position_embedding_type"):  # the only kind in Transformers 5
+        if not hasattr(self.config, "position_embedding_type"):  # Transformers 5 has no other kind
             self.config.position_embedding_type = "absolute"
         loader = converters._MODEL_LOADERS[_LOADERS[type(network.config).__name__]]
         spec = loader.get_model_spec(network)
@@ -60,7 +61,7 @@ class FastNetwork(torch.nn.Module):
         spec.validate()
         spec.optimize()
         allow_avx512()
-        with tempfile.TemporaryDirectory() as folder:  # an encoder loads from files only
+        with tempfile.TemporaryDirectory() as folder:  # encoders load only from files
             spec.save(folder)
             self._encoder = ctranslate2.Encoder(
                 folder, compute_type=compute_type, inter_threads=self.parallel, intra_threads=1
@@ -74,7 +75,7 @@ class FastNetwork(torch.nn.Module):
         token_type_ids: torch.Tensor | None = None,
         **_: Any,
     ) -> BaseModelOutputWithPooling:
-        """Compute the network's output for ids, int64 [n, tokens], padded on the right."""
+        """Compute the output for int64 ids [n, tokens], padded on the right."""
         ids, lengths = (
             ctranslate2.StorageView.from_array(of.to(torch.int32).numpy())
             for of in (input_ids, attention_mask.sum(1))
@@ -90,12 +91,13 @@ class FastNetwork(torch.nn.Module):
 def accelerate(
     model: SentenceTransformer | CrossEncoder, values: Callable[[], np.ndarray], compute_type: str
 ) -> None:
-    """Let CTranslate2 compute the model's network on a CPU, if the `values` stay the same.
+    """Let CTranslate2 compute a model's network on a CPU if the results stay the same.
 
-    `values` applies the model to `SENTENCES`. If CTranslate2 fails or differs, torch computes.
+    `values` applies the model to `SENTENCES`. If CTranslate2 fails or its values differ by more
+    than `SAME`, torch computes the network.
 
     Raises:
-        UserError: `compute_type` is int8, but CTranslate2 cannot compute this network.
+        UserError: `compute_type` is int8, and CTranslate2 cannot compute this network.
     """
     whole = getattr(model[0], "model", None)
     if model.device.type != "cpu" or whole is None:
@@ -109,7 +111,7 @@ def accelerate(
             setattr(whole, whole.base_model_prefix, network)
 
     try:
-        with in_one_line("the model fails"):  # a Rust panic in a tokenizer is no Exception
+        with in_one_line("the model fails"):  # a tokenizer's Rust panic is not an Exception
             expected = values()
         use(FastNetwork(base, "float32"))
         difference = np.abs(values() - expected).max()
@@ -128,6 +130,7 @@ def accelerate(
 
 
 def parallel(model: Any) -> int:
-    """Number of batches that CTranslate2 computes at once; 0 if torch computes the model."""
+    """Return the number of batches that CTranslate2 computes in parallel, or 0 if torch computes
+    the model."""
     modules = model.modules() if isinstance(model, torch.nn.Module) else ()
     return next((of.parallel for of in modules if isinstance(of, FastNetwork)), 0)

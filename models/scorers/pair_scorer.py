@@ -1,11 +1,13 @@
-"""Several scorers on the same pairs."""
+"""Scoring of pairs with several scorers."""
 
 import copy
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from threading import Lock
 from typing import Any, Self
 
@@ -14,21 +16,29 @@ import pyarrow as pa
 
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
-from paraloom.models.scorers.base import Outcome, Scorer
+from paraloom.models.scorers import checks, learned, tokens
+from paraloom.models.scorers.base import DECLARED, Outcome, Scorer
 from paraloom.models.scorers.plugins import ScorerSource, in_plugin
-from paraloom.models.scorers.registry import SCORERS
 from paraloom.models.text.tokens import PairText
 
-_ROWS = 16_384  # rows per block: more than the default shard, which is thus one block
+_ROWS = 16_384  # rows per block; a shard of the default size is one block
 _MOST_TOKENS = np.iinfo(np.int16).max
-_ROUNDING = 1e-5  # values this little outside a scorer's range are clipped
+_ROUNDING = 1e-5  # values that are outside a scorer's range by at most this are clipped
 
 TOKEN_COUNTS = ("reference_tokens", "translation_tokens")
 
+SCORERS: dict[str, Scorer] = {}
+"""Paraloom's scorers by name."""
+for _folder in (tokens, checks, learned):
+    for _module in iter_modules(_folder.__path__):  # this order, whatever was imported first
+        _name = import_module(f"{_folder.__name__}.{_module.name}").__name__
+        SCORERS |= {n: of for n, of in DECLARED.items() if of.function.__module__ == _name}
+
 
 class Scores(dict[str, np.ndarray]):
-    """Values by column, [n]. For columns in which rows lack values, `reasons` has text [n]: why the
-    row lacks its value, or empty if it has one. `waited`: seconds, for other threads' scores."""
+    """Values [n] by column. `reasons` has the columns in which some rows have no value: text [n]
+    with the reason, or empty if the row has a value. `waited` is the time in seconds spent waiting
+    for other threads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,10 +54,10 @@ class PairScorer:
     >>> {name: values.tolist() for name, values in scores.items()}
     {'reference_tokens': [5], 'translation_tokens': [4], 'trigram_overlap': [0.5]}
 
-    `sources` provide scorers that are not in `SCORERS`. Resources are passed by the names in
-    `Resource`: as a path, already open, or as a `functools.partial` that opens the resource on
-    first use. If several threads call `score` of one instance, models work for one thread at a
-    time, and so do the other scorers.
+    `sources` provide scorers that are not in `SCORERS`. Resources are keyword arguments with the
+    names in `Resource`. Their values are paths, open resources, or `functools.partial` objects that
+    open the resource when it is first used. Several threads may call `score` of one instance.
+    Scorers with a model then work for one thread at a time, and so do scorers without a model.
     """
 
     def __init__(
@@ -63,7 +73,7 @@ class PairScorer:
         self._plugins = {source.name for source in sources}
         known = SCORERS | {source.name: source.load() for source in sources}
         self.scorers: dict[str, Scorer] = {}
-        self._resources: dict[str, Any] = {}  # by name; shared with copies, as are the locks
+        self._resources: dict[str, Any] = {}  # by name; copies share resources and locks
         self._locks = Lock(), Lock()  # for scorers without and with a model
         for name in self.names:
             if name not in known:
@@ -77,11 +87,11 @@ class PairScorer:
                 self._resources[resource.name] = resource.open(Path(given)) if is_path else given
 
     def reads(self, column: str) -> bool:
-        """Whether a scorer reads this column."""
+        """Return whether a scorer reads this column."""
         return any(column in self.scorers[name].reads for name in self.names)
 
     def only(self, columns: Sequence[str]) -> Self:
-        """Restrict the scorer to some columns; resources stay open."""
+        """Return a copy that computes only some columns. The resources stay open."""
         part = copy.copy(self)
         part.names = [name for name in self.names if name in columns]
         part._counts = not set(TOKEN_COUNTS).isdisjoint(columns)
@@ -95,7 +105,7 @@ class PairScorer:
         ids: pa.Array | None = None,
         translation_score: pa.Array | None = None,
     ) -> Scores:
-        """Compute token counts (int16 [n]) and scores (float32 [n]); some scorers need `source`,
+        """Compute token counts (int16 [n]) and scores (float32 [n]). Some scorers need `source`,
         `ids` or `translation_score`."""
         needed = {"source": source, "translation_score": translation_score}
         for column, given in needed.items():
@@ -118,20 +128,20 @@ class PairScorer:
                     if have_model == (resource is not None and resource.is_model):
                         parts = [whole] if self.scorers[name].whole_shard else blocks
                         self._add(scores, name, parts)
-        for name in self.names:  # in this order
+        for name in self.names:  # restore the order of the names
             scores[name] = scores.pop(name)
         return scores
 
     def _add(self, scores: Scores, name: str, parts: Sequence[PairText]) -> None:
         values, reasons = zip(*(self._scored(name, part) for part in parts), strict=True)
         scores[name] = np.concatenate(values)
-        if any(map(np.any, reasons)):  # any text that is not empty
+        if any(map(np.any, reasons)):  # a reason is not empty
             scores.reasons[name] = np.concatenate(reasons)
 
     def _scored(self, name: str, pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
-        """Values of a scorer, float32 [n], and reasons for missing ones, text [n]."""
+        """Return a scorer's values, float32 [n], and the reasons for missing values, text [n]."""
         scorer = self.scorers[name]
-        if not len(pairs):  # plug-ins need not handle this
+        if not len(pairs):  # so plug-ins need not handle empty input
             return np.zeros(0, np.float32), np.zeros(0, object)
         foreign = name in self._plugins
         with in_plugin(f"{name}: the scorer failed") if foreign else nullcontext():
@@ -167,13 +177,13 @@ def _token_counts(blocks: Sequence[PairText]) -> dict[str, np.ndarray]:
 
 
 def outside(values: np.ndarray, scorer: Scorer) -> np.ndarray:
-    """Mark values outside the scorer's range: bool [n]; NaN is not outside."""
+    """Mark values outside the scorer's range: bool [n]. NaN does not count as outside."""
     low, high = (np.nan if bound is None else bound for bound in scorer.range)
     return (values < low) | (values > high)
 
 
 def _clipped(values: np.ndarray, scorer: Scorer) -> np.ndarray:
-    """Clip values that rounding moved outside the range."""
+    """Clip values that are outside the range because of rounding."""
     beyond = outside(values, scorer)
     if beyond.any():
         low, high = (None if bound is None else np.float32(bound) for bound in scorer.range)

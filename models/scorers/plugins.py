@@ -1,13 +1,12 @@
-"""Plug-in scorers: from a package's entry point, or a Python file.
+"""Plug-in scorers, from a package's entry point or a Python file.
 
-Workers get the entry point's name or the file's text, and load the scorer themselves.
+Workers receive the name of the entry point or the text of the file, and load the scorer from it.
 """
 
 import hashlib
 import re
 import sys
 import traceback
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,60 +19,51 @@ from typing import Any
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.scorers.base import Scorer
 
-GROUP = "paraloom.scorers"  # in this group, an entry point maps a scorer's name to a `Scorer`
+GROUP = "paraloom.scorers"  # group of entry points, each from a scorer's name to a `Scorer`
 
 _OURS = str(Path(__file__).parents[2])
 _FILE = re.compile(r"(.+\.py):([^:]+)")
 
 
 @dataclass(frozen=True)
-class ScorerSource(ABC):
-    """A source from which workers load a scorer that is not in `SCORERS`."""
+class ScorerSource:
+    """A source from which workers load a scorer; by default, an installed package."""
 
-    name: str  # names the scorer and its column
-
-    @abstractmethod
-    def load(self) -> Scorer:
-        """Load the scorer."""
-
-    def key(self) -> Any:
-        """JSON values that the scores depend on besides the scorer's version."""
-        return None
-
-
-@dataclass(frozen=True)
-class PackageScorer(ScorerSource):
-    """A scorer that an installed package declares in `GROUP`."""
+    name: str  # name of the scorer and of its column
 
     def load(self) -> Scorer:
-        """Import the package."""
+        """Load the scorer that a package declares as an entry point in `GROUP`."""
         if self.name not in (points := installed()):
             raise UserError(f"scorer {self.name!r}: neither in Paraloom nor in a package ({GROUP})")
         point = points[self.name]
         return _loaded(f"{self.name} ({point.value})", point.load)
 
+    def key(self) -> Any:
+        """Return JSON values that the scores depend on in addition to the scorer's version."""
+        return None
+
 
 @dataclass(frozen=True)
 class FileScorer(ScorerSource):
-    """A scorer in a Python file, `FILE.py:NAME`."""
+    """A scorer in a Python file, written as `FILE.py:NAME`."""
 
     path: str
     code: str
 
     def load(self) -> Scorer:
-        """Run the file as a module."""
+        """Run the file as a module and return the scorer."""
         return _loaded(
             f"{self.path}:{self.name}", lambda: getattr(module_of(self.path, self.code), self.name)
         )
 
     def key(self) -> Any:
-        """Digest of the code, since a file has no release number."""
+        """Return a digest of the code, because a file has no version."""
         return _digest(self.code)
 
 
 @contextmanager
 def in_plugin(what: str) -> Iterator[None]:
-    """Turn errors in a plug-in into a UserError that names the plug-in's innermost line."""
+    """Turn errors in a plug-in into a UserError that names the failing line of the plug-in."""
     try:
         yield
     except BaseException as error:
@@ -87,12 +77,12 @@ def in_plugin(what: str) -> Iterator[None]:
 
 
 def installed() -> dict[str, EntryPoint]:
-    """Scorers that installed packages declare, by name; their modules are not imported."""
+    """Return the scorers that installed packages declare, by name, without importing them."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def column_of(entry: str) -> str:
-    """Column name for an entry in `score.scorers`.
+    """Return the column name for an entry in `score.scorers`.
 
     >>> column_of("scorers/mine.py:politeness"), column_of("trigram_overlap")
     ('politeness', 'trigram_overlap')
@@ -102,9 +92,9 @@ def column_of(entry: str) -> str:
 
 
 def source_of(entry: str) -> ScorerSource:
-    """Source of a plug-in scorer, by its entry in `score.scorers`."""
+    """Return the source of a plug-in scorer for an entry in `score.scorers`."""
     if not (match := _FILE.fullmatch(entry)):
-        return PackageScorer(entry)
+        return ScorerSource(entry)
     with in_one_line(f"score.scorers: {match[1]}: cannot be read"):
         code = Path(match[1]).read_text(encoding="utf-8-sig")
     return FileScorer(match[2], match[1], code)
@@ -112,7 +102,7 @@ def source_of(entry: str) -> ScorerSource:
 
 @cache
 def module_of(path: str, code: str) -> ModuleType:
-    """Run the text of a file as a module, once."""
+    """Run the text of a file as a module, and cache the module."""
     module = ModuleType(f"paraloom_plugin_{_digest(code)}")
     module.__file__ = path
     sys.modules[module.__name__] = module  # dataclasses and pickle look modules up by name

@@ -1,1 +1,1 @@
-"""Text as columns: tokens, word vectors, IDF, phrases, parses."""
+"""Texts as columns: tokens, word vectors, IDF, parses, and files of texts."""

@@ -1,7 +1,8 @@
-"""Sentences with one change: nearly the same words, but another meaning.
+"""Changes to a sentence that keep nearly all words but change the meaning.
 
-A change is made only if the sentence's paraphrase (the anchor) has the affected words, too.
-Otherwise it might correct a translation error and produce what the anchor means.
+A change is made only if the paraphrase of the sentence, called the anchor, also has the affected
+words. Otherwise the change might correct a translation error, and the changed sentence would mean
+the same as the anchor.
 """
 
 import random
@@ -16,27 +17,26 @@ _NEGATIONS = frozenset("not n't no nt never none nobody nothing neither nor with
 _ADVERBS = frozenset("only just merely necessarily too yet even".split())  # noqa: SIM905
 _FULL = {"ca": "can", "wo": "will", "sha": "shall"}  # in "ca n't"
 _IRREGULAR = {"man": "men", "woman": "women", "child": "children", "wife": "wives"}
-# These need another article ("the same"), are parts of phrases, or have an opposite in one sense
-# only.
+# Words that need another article ("the same"), belong to phrases, or have several senses.
 _FIXED = frozenset("other same few many much own such ground".split())  # noqa: SIM905
 _MUTUAL = re.compile(r"(meet|met|marr|kiss|hug|embrac|fac|resembl|match|equal|fight|fought|dat)")
 
 
 Antonyms = Mapping[str, Mapping[str, Sequence[str]]]
-"""Antonyms by tag (`JJ`, `NN`, `NNS`) and word, the best first."""
+"""Antonyms by tag (`JJ`, `NN`, `NNS`) and word, sorted from best to worst."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence to change."""
 
-    doc: Any  # parse by an English spaCy pipeline
-    anchor: Sequence[str]  # words of its paraphrase, in lower case
+    doc: Any  # parse from an English spaCy pipeline
+    anchor: Sequence[str]  # lower-case words of the paraphrase
     antonyms: Antonyms
     random: random.Random
 
     def text(self, changed: Mapping[int, str]) -> str:
-        """Replace words by position; the replacement "" removes a word."""
+        """Replace words by position. The replacement "" removes a word."""
         parts: list[str] = []
         for token in self.doc:
             if word := changed.get(token.i, token.text):
@@ -47,18 +47,18 @@ class Sentence:
 
 
 Change = Callable[[Sentence], str | None]
-"""Returns the changed sentence, or None if the change does not apply."""
+"""Function that returns the changed sentence, or None if the change does not apply."""
 
 
 def words(text: str) -> list[str]:
-    """Split into lower-case words; "n't" is a word."""
+    """Split a text into lower-case words. "n't" is a separate word."""
     return _WORD.findall(text.lower())
 
 
 def antonyms_by_tag(
     nouns: Mapping[str, Set[str]], adjectives: Mapping[str, Set[str]], counts: Mapping[str, int]
 ) -> Antonyms:
-    """Antonyms that occur in a corpus, the most frequent first by the words' `counts`."""
+    """Select the antonyms that occur in a corpus, sorted by their `counts`, highest first."""
     plurals = {_plural(noun): frozenset(map(_plural, of)) for noun, of in nouns.items()}
     return {
         tag: {
@@ -153,11 +153,11 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "antonym": (antonym, "an adjective's or noun's antonym (WordNet)"),
     "roles": (roles, "subject and object exchanged"),
 }
-"""Changes by name, each with a description that begins with "the positive with …"."""
+"""Changes by name, each with a description that completes the phrase "the positive with …"."""
 
 
 def _auxiliary(clause: Any) -> Any:
-    """Find the finite auxiliary of a main clause, which "not" may follow."""
+    """Return the finite auxiliary of a main clause that "not" may follow, or None."""
     root = clause.root
     subjects = [child for child in root.children if child.dep_ in ("nsubj", "nsubjpass", "expl")]
     verbs = [child for child in root.children if child.dep_ in ("aux", "auxpass")] or [root]
@@ -168,7 +168,7 @@ def _auxiliary(clause: Any) -> Any:
 
 
 def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
-    """Pairs of subject and object (or a passive's agent) that may exchange places."""
+    """Yield pairs of a subject and an object (or a passive's agent) that may be exchanged."""
     for verb in doc:
         by = {child.dep_: child for child in verb.children}
         agent = next((word for word in by["agent"].children), None) if "agent" in by else None
@@ -179,13 +179,13 @@ def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _agree(verb: Any, subject: Any, other: Any) -> bool:
-    """Whether the verb also agrees with both after the exchange, and is not mutual (to meet)."""
+    """Return whether the verb still agrees after the exchange and is not mutual, such as "meet"."""
     group = subject.tag_ == "NN" and any(c.lower_ in ("are", "were") for c in verb.children)
     return subject.tag_ == other.tag_ and not group and not _MUTUAL.match(verb.lower_)
 
 
 def _is_plain(phrase: Any) -> bool:
-    """Whether a noun phrase can move: nothing attached, no comma, no pronoun."""
+    """Return whether a noun phrase can be moved: it has no conjunction, punctuation or pronoun."""
     head = phrase.root
     article = any(child.dep_ in ("det", "nummod") for child in head.children)
     return (article or head.tag_ in ("NNS", "NNP")) and not any(
@@ -194,7 +194,7 @@ def _is_plain(phrase: Any) -> bool:
 
 
 def _beginning(phrase: Any, capital: bool) -> str:
-    """The phrase with a capital first letter, or without the capital that begins a sentence."""
+    """Return a phrase with a capital first letter, or without the capital of a sentence start."""
     text = str(phrase.text)
     if capital:
         return text[0].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""Cleaning of artefacts in texts: HTML entities, line feeds, decomposed characters."""
+"""Cleaning of texts: HTML entities, line breaks, decomposed characters, and control characters."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,28 +11,34 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+CONTROL = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
+"""Control characters (C0, DEL, C1) and line separators, at which some tools break lines or columns.
+Texts of pairs must not contain them."""
 _ENTITY = "&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][0-9A-Za-z]{1,31});"
-"""The semicolon is required, since `?a=1&copy=2` is part of an address."""
+"""The semicolon is required, because `?a=1&copy=2` is part of an address."""
 _BREAK = "[\t-\r\x85\u2028\u2029]"
 
 
 def _character(entity: re.Match[str]) -> str:
     name = entity[0][1:]
     found = unescape(entity[0]) if name[0] == "#" else html5.get(name, "")
-    return entity[0] if found in ("", "\ufffd") else found  # \ufffd: U+0000, half a surrogate pair
+    return entity[0] if found in ("", "\ufffd") else found  # \ufffd: U+0000 or a surrogate
 
 
 CLEANERS: dict[str, tuple[str, Callable[[str], str]]] = {
     "entities": (_ENTITY, partial(re.compile(_ENTITY).sub, _character)),
     "whitespace": (_BREAK, partial(re.compile(f" *{_BREAK}(?: |{_BREAK})*").sub, " ")),
-    "nfc": ("[\u0300-\U0010ffff]", partial(normalize, "NFC")),  # NFC changes no others
+    "nfc": ("[\u0300-\U0010ffff]", partial(normalize, "NFC")),  # NFC keeps other texts
 }
-"""Kinds of cleaning, in order: a pattern that finds affected texts (in RE2 and in Python), and a
-function that cleans a text."""
+"""Kinds of cleaning in the order of their application.
+
+Each kind has a pattern that finds affected texts (valid in RE2 and in Python), and a function that
+cleans a text.
+"""
 
 
 def clean(text: pa.StringArray, changed: Mapping[str, np.ndarray]) -> pa.StringArray:
-    r"""Apply the kinds of cleaning that are keys of `changed`, and mark there which rows changed.
+    r"""Apply the kinds of cleaning that are keys of `changed`, and mark changed rows there.
 
     >>> changed = {kind: np.zeros(1, bool) for kind in CLEANERS}
     >>> clean(pa.array(["Jan &amp; \n Eva: &amp;quot;"]), changed)[0].as_py(), changed["nfc"][0]
@@ -47,3 +53,15 @@ def clean(text: pa.StringArray, changed: Mapping[str, np.ndarray]) -> pa.StringA
         changed[kind][np.flatnonzero(some)[differ]] = True
         text = pc.replace_with_mask(text, some, after)
     return text
+
+
+def find_control(text: str) -> str | None:
+    r"""Describe the first control character or line separator in a text, or return None.
+
+    >>> find_control("a\tb"), find_control("a\u2028b"), find_control("a b")
+    ('control character U+0009', 'line separator U+2028', None)
+    """
+    if found := re.search(CONTROL, text):
+        kind = "line separator" if found[0] > "\x9f" else "control character"
+        return f"{kind} U+{ord(found[0]):04X}"
+    return None

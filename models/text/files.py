@@ -1,8 +1,9 @@
-"""Opening and decoding of text and row files; all readers use this module.
+"""Opening and decoding of files with texts or rows.
 
-Gzip (with several members, too), zstd, bzip2 and xz are recognised by content, not by name. Text is
-UTF-8, or UTF-16 or UTF-32 with a byte order mark, and becomes UTF-8 without the mark. Invalid
-Unicode in a JSON or CSV value does not lose its row: see `text_array`.
+The content of a file, not its name, tells whether it is compressed with gzip, zstd, bzip2 or xz.
+Text must be UTF-8, or UTF-16 or UTF-32 with a byte order mark. It is converted to UTF-8 without a
+byte order mark. A JSON or CSV value with invalid Unicode does not invalidate its row (see
+`text_array`).
 """
 
 import bz2
@@ -31,7 +32,7 @@ from paraloom.models.errors import UserError, in_one_line
 
 CHUNK = 1 << 20  # bytes to read at once
 PARQUET = b"PAR1"  # first bytes of Parquet files
-LONGEST = 1 << 24  # maximum bytes of a line: a damaged file may have no line ends
+LONGEST = 1 << 24  # maximum bytes of a line; a damaged file may have no line breaks
 
 _PACKED = {
     "gzip": rb"\x1f\x8b",
@@ -48,9 +49,9 @@ _NO_TEXT = {
     "PDF": rb"%PDF-",
     "a file of Office (XLS, DOC)": rb"\xd0\xcf\x11\xe0",
     "RTF": rb"\{\\rtf",
-    "HTML": rb"\s*(?i:<!doctype html|<html[\s>])[^\t]*$",  # in the bytes that are inspected
+    "HTML": rb"\s*(?i:<!doctype html|<html[\s>])[^\t]*$",  # within the first _SEEN bytes
 }
-_MARKS = {  # UTF-32's little-endian mark begins with UTF-16's
+_MARKS = {  # in this order, because UTF-32's little-endian mark begins with UTF-16's
     codecs.BOM_UTF8: "",
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -62,15 +63,16 @@ _JSON = json.JSONDecoder(
     parse_int=lambda text: int(text) if len(text) < 4300 else Decimal("Infinity"),
     parse_float=lambda text: of if isfinite(of := float(text)) else Decimal("Infinity"),
 )
-"""Numbers too large for Python floats become a Decimal, which no column accepts."""
+"""Parser of JSON. A number that is too large for a Python float becomes an infinite Decimal, which
+no column accepts."""
 _SEEN = 512  # bytes inspected to recognise a file type
 NAME = re.compile(r"[^\W\d][\w.:-]*( [\w.:-]+){0,2}")  # a plausible column name
-_LINES = 100  # first lines of a file, in which all CSV rows must have equally many columns
+_LINES = 100  # first lines of a file, in which all CSV rows must have the same number of columns
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[io.BufferedReader]:
-    """Open a file with `as_text`; word vectors in a binary form stay unchanged."""
+    """Open a file with `as_text`. Binary word vectors are read unchanged."""
     try:
         with path.open("rb") as raw:
             yield as_text(buffered(raw), path)
@@ -79,16 +81,16 @@ def opened(path: Path) -> Iterator[io.BufferedReader]:
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a file is Parquet, by its first bytes."""
+    """Return whether a file is Parquet, according to its first bytes."""
     with in_one_line(f"{path}: cannot be read"), path.open("rb") as stream:
         return stream.read(len(PARQUET)) == PARQUET
 
 
 def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
-    """Decompress a file, and convert it to UTF-8 without a byte order mark.
+    """Decompress a stream, and convert it to UTF-8 without a byte order mark.
 
     Raises:
-        UserError: it is an archive or no text; or, on reading, it is truncated or corrupt.
+        UserError: the file is an archive or not text. While reading: it is truncated or corrupt.
     """
     head = stream.peek(_SEEN)
     for kind, magic in _PACKED.items():
@@ -106,27 +108,27 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
 
 
 def unpacked(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
-    """Decompress one of Paraloom's zstd files without detecting what its content is."""
+    """Decompress a zstd file that Paraloom wrote, without detecting the type of its content."""
     return buffered(_Decoded(path, "zstd", _zstd(stream)))
 
 
 def recoded(stream: io.BufferedReader, path: Path | str, encoding: str) -> io.BufferedReader:
-    """Convert text from another encoding to UTF-8; invalid characters become invalid UTF-8."""
+    """Convert text from another encoding to UTF-8. Invalid characters become invalid UTF-8."""
     return buffered(_Decoded(path, encoding, _decoded(encoding, stream)))
 
 
 def is_plain(stream: io.BufferedReader) -> bool:
-    """Whether a stream from `as_text` has the file's own bytes, so that it can be read in parts."""
+    """Return whether a stream from `as_text` has the file's own bytes, without conversion."""
     return not isinstance(stream.raw, _Decoded)
 
 
 def buffered(stream: object) -> io.BufferedReader:
-    """A stream of bytes with `peek`."""
+    """Return a buffered reader, which has the method `peek`."""
     return io.BufferedReader(cast(io.RawIOBase, stream), CHUNK)
 
 
 class _Decoded(io.RawIOBase):
-    """Text from a compressed or differently encoded file."""
+    """A stream of decompressed or converted text."""
 
     def __init__(self, path: Path | str, kind: str, pieces: Iterator[bytes]) -> None:
         self._what, self._pieces, self._ready = f"{path}: truncated or corrupt {kind}", pieces, b""
@@ -159,14 +161,14 @@ def _gzip(stream: io.BufferedReader) -> Iterator[bytes]:
 
 
 def _zstd(stream: io.BufferedReader) -> Iterator[bytes]:
-    # Arrow would close the file, which still has to be digested.
+    # Prevent Arrow from closing the file, whose digest is computed later.
     shield = SimpleNamespace(read=stream.read, close=lambda: None, closed=False)
     decoder = pa.CompressedInputStream(pa.PythonFile(shield, "r"), "zstd")
     return iter(lambda: decoder.read(CHUNK), b"")
 
 
 def _streams(new: Callable[[], Any], stream: io.BufferedReader) -> Iterator[bytes]:
-    """Decompress concatenated streams; the standard library would ignore a damaged stream."""
+    """Decompress concatenated streams. The standard library would ignore damaged later streams."""
     data = stream.read1(CHUNK)
     while data:
         decoder = new()
@@ -190,22 +192,22 @@ _DECODERS: dict[str, Callable[[io.BufferedReader], Iterator[bytes]]] = {
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is text: any string type, or a dictionary of strings."""
+    """Return whether an Arrow type is text: any string type, or a dictionary of strings."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return str(kind) in {"string", "large_string", "string_view"}
 
 
 def flat(table: pa.Table) -> pa.Table:
-    """Flatten struct fields into columns named `translation.cs`."""
+    """Flatten struct fields into columns with names such as `translation.cs`."""
     while any(map(pa.types.is_struct, table.schema.types)):
         table = table.flatten()
     return table
 
 
 def json_object(line: bytes) -> dict[str, Any] | None:
-    r"""Parse the object in a line of JSON Lines; None if there is none.
+    r"""Parse the object in a line of JSON Lines, or return None if there is no object.
 
-    NaN, numbers such as 1e999, and texts that are not valid Unicode are accepted.
+    NaN, numbers such as 1e999 and texts with invalid Unicode are accepted.
 
     >>> json_object(b'{"text": "a dog", "score": NaN}'), json_object(b'["a dog"]')
     ({'text': 'a dog', 'score': nan}, None)
@@ -221,7 +223,7 @@ def json_object(line: bytes) -> dict[str, Any] | None:
 
 
 def text_array(values: list[str | None]) -> pa.StringArray:
-    """Convert texts from `json_object` or `csv_rows`; invalid Unicode becomes invalid UTF-8."""
+    """Convert texts from `json_object` or `csv_rows`. Invalid Unicode becomes invalid UTF-8."""
     try:
         return pa.array(values, pa.string())
     except UnicodeEncodeError:
@@ -230,8 +232,8 @@ def text_array(values: list[str | None]) -> pa.StringArray:
 
 
 def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
-    """Yield each CSV row (RFC 4180) as the number of its first line, from 1, its columns, and its
-    fault or "". After a fault the next line begins another row. Empty lines are skipped."""
+    """Yield each CSV row (RFC 4180): the number of its first line, from 1; its columns; and its
+    fault or "". After a fault, the next line begins a new row. Empty lines are skipped."""
     reader, expected, number = csv.reader(lines, delimiter=delimiter, strict=True), 0, 1
     while True:
         row, fault = list[str](), ""
@@ -250,10 +252,11 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
 
 
 def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
-    """Guess the column separator from the first `CHUNK` bytes of a file; None if it is no CSV.
+    """Guess the delimiter from the first `CHUNK` bytes of a file, or return None if it is not CSV.
 
-    Plain sentences have commas, too. So unless `named` (the file's name says CSV), line 1 must have
-    column names, and all rows equally many columns, separated by commas or semicolons.
+    If `named` is true, the file's name says that it is CSV. Otherwise the file may contain plain
+    sentences, which have commas, too. It then counts as CSV only if line 1 has column names and all
+    rows have the same number of columns. The delimiter must be a comma or a semicolon.
     """
     text = io.StringIO(head.decode(errors="replace"), newline="")
     lines = list(islice(text, _LINES))
@@ -263,7 +266,7 @@ def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
         return delimiter
     rows = list(csv_rows(lines, delimiter))
     if len(lines) == _LINES or len(head) == CHUNK:
-        rows.pop()  # the last row may be cut off
+        rows.pop()  # this row may be truncated
     if len(rows) < 2 or "\t" in first or any(fault for *_, fault in rows):
         return None
     names = {name for name in rows[0][1] if NAME.fullmatch(name)}

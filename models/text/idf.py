@@ -1,4 +1,4 @@
-"""Inverse document frequencies: counted in parts, merged, stored as one-dimensional vectors."""
+"""Inverse document frequencies (IDF), which are stored as word vectors with one dimension."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ from paraloom.models.text.vectors import (
 )
 
 COUNTS = pa.schema([("word", pa.string()), ("documents", pa.int64()), ("occurrences", pa.int64())])
-"""Schema of the table in `WordCounts`."""
+"""Schema of `WordCounts.table`."""
 
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """Word counts over a number of texts."""
+    """Counts of words in a number of texts."""
 
     documents: int  # number of texts
     table: pa.Table  # `word`, `documents` (texts that contain it), `occurrences` (in all texts)
 
 
 def count_words(texts: pa.Array, language: str = ENGLISH) -> WordCounts:
-    """Count the lower-cased Moses tokens in a block of texts; each text is a document."""
+    """Count lower-case Moses tokens in a block of texts. Each text is a document."""
     tokens = moses_tokens(texts, language)
     words = tokens.values.dictionary_encode()
     ids, size = words.indices.to_numpy(), len(words.dictionary)
@@ -43,7 +43,7 @@ def count_words(texts: pa.Array, language: str = ENGLISH) -> WordCounts:
 
 
 def merge_counts(parts: Iterable[WordCounts]) -> WordCounts:
-    """Add up counts from disjoint sets of texts, in any order."""
+    """Add counts from disjoint sets of texts."""
     parts = list(parts)
     table = pa.concat_tables([COUNTS.empty_table(), *(part.table for part in parts)])
     sums = table.group_by("word").aggregate([("documents", "sum"), ("occurrences", "sum")])
@@ -53,10 +53,8 @@ def merge_counts(parts: Iterable[WordCounts]) -> WordCounts:
 
 
 def idf_table(counts: WordCounts) -> WordVectors:
-    """ln((1 + texts) / (1 + texts that contain the word)), as one-dimensional word vectors.
-
-    The first row is for unknown words, which no text contains.
-    """
+    """Compute ln((1 + texts) / (1 + texts that contain the word)) as word vectors with one
+    dimension. The first row is for unknown words, which no text contains."""
     words = pa.concat_arrays([pa.array([UNKNOWN]), counts.table["word"].combine_chunks()])
     documents = np.append(0, counts.table["documents"].to_numpy())
     idf = np.log((1 + counts.documents) / (1 + documents)).astype(np.float32)
@@ -64,13 +62,13 @@ def idf_table(counts: WordCounts) -> WordVectors:
 
 
 def write_idf(counts: WordCounts, text: Path) -> None:
-    """Write the IDF in text form: one `word idf` per line."""
+    """Write IDF as text, with a word and its IDF per line."""
     table = idf_table(counts)
     write_vectors(text, table.words, table.matrix)
 
 
 def compact_idf(text: Path | str, folder: Path | str) -> int:
-    """Convert the text form to the compact form; return the number of words."""
+    """Convert an IDF file to the compact form of word vectors, and return the number of words."""
     compact_vectors(text, folder)
     found = open_vectors(folder)
     if found.dim != 1:

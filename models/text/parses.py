@@ -12,7 +12,7 @@ _UNUSED = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel"
 
 
 def find_pipeline(name: str) -> Path:
-    """Find the folder of a pipeline by path, or in an installed package."""
+    """Return the folder of a pipeline, given its path or the name of an installed package."""
     from spacy.util import get_package_path, is_package
 
     folder = get_package_path(name) if is_package(name) else Path(name)
@@ -22,14 +22,14 @@ def find_pipeline(name: str) -> Path:
 
 
 class Parser:
-    """A spaCy pipeline with a parser, by name (such as `en_core_web_sm`) or folder."""
+    """A spaCy pipeline with a parser, loaded by name (such as `en_core_web_sm`) or folder."""
 
     def __init__(self, name: str | Path) -> None:
         import spacy
 
         self.name = name = str(name)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about older pipelines and missing GPUs
+            warnings.simplefilter("ignore")  # on older pipelines and missing GPUs
             with in_one_line(f"spaCy cannot load {name}: {_INSTALL.format(name)}"):
                 self.pipeline = spacy.load(name, exclude=_UNUSED)
                 parses = self.pipeline("A dog runs .").has_annotation("DEP")

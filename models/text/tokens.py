@@ -13,31 +13,31 @@ import pyarrow.compute as pc
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH, is_unspaced, short_code
 
-# Most English sentences are plain: words, numbers, commas, apostrophes and one final mark. In
-# these, by the rules of Moses, tokens begin exactly after white space and at marks, which NumPy
-# finds for whole columns. A final word that may be an abbreviation (Mr., vs.) is not plain.
+# Most English sentences are plain: they have words, numbers, commas, apostrophes and a final mark.
+# In a plain sentence, Moses' tokens begin exactly after white space and at marks, which NumPy finds
+# for whole columns. A sentence whose last word may be an abbreviation (Mr., vs.) is not plain.
 _MARKS = b",'.?!"
 _WORD = r"(?:[A-Za-z]+(?:-[A-Za-z]+)*(?:'[A-Za-z]+)?|[0-9]+)"
 _NO_ABBREVIATION = r"(?:[A-Za-z]+-)*(?:[a-z]{4,}|[a-z]{2}[a-uw-z]|[a-z][a-rt-z])"
 _PLAIN = rf"^(?:{_WORD},? )*(?:{_WORD}(?: ?[?!]| [.])?|{_NO_ABBREVIATION}[.])$"
 
-# Unicode names of the scripts in `paraloom.models.languages.is_unspaced`; ー belongs to no script.
+# Unicode names of the scripts in `paraloom.models.languages.is_unspaced`.
 _SCRIPTS = (
     "Han Hiragana Katakana Bopomofo Khmer Tai_Tham Lao Myanmar Tai_Le New_Tai_Lue Tai_Viet Thai"
 )
 UNSPACED_SCRIPTS = "".join(rf"\p{{{script}}}" for script in [*_SCRIPTS.split(), "Tibetan", "Yi"])
 _CHARACTERS = (
-    (r"\p{Cf}+", ""),  # joiners, and marks for possible line breaks
+    (r"\p{Cf}+", ""),  # joiners, and invisible marks for line breaks
     (r"[\p{Z}\p{Cc}]+", " "),
     (rf"[\p{{Latin}}\p{{Nd}}][\p{{Latin}}\p{{Nd}}\p{{M}}]*|[{UNSPACED_SCRIPTS}]\p{{M}}*", r" \0 "),
     (r"[^\p{L}\p{M}\p{N} ]", r" \0 "),
 )
-"""Patterns and their replacements, applied in order: they put spaces around every token."""
+"""Patterns and replacements that put spaces around each token. They are applied in order."""
 
 
 def as_texts(texts: Sequence[str | None] | pa.Array) -> pa.Array:
-    """Convert the user's texts to Arrow; raise UserError for one text in place of a list."""
-    if isinstance(texts, str):  # its letters would be the texts
+    """Convert a user's texts to an Arrow array, and reject a single text."""
+    if isinstance(texts, str):  # Arrow would split it into letters
         raise UserError("one text is given where a list of texts is needed")
     return texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
 
@@ -45,11 +45,11 @@ def as_texts(texts: Sequence[str | None] | pa.Array) -> pa.Array:
 def moses_tokens(
     text: pa.Array | pa.ChunkedArray, language: str = ENGLISH, *, lower: bool = True
 ) -> pa.ListArray:
-    """Moses tokens of a text column: list<string>, one list per row.
+    """Split a text column into Moses tokens: list<string>, one list per row.
 
     In languages without spaces, a token is a letter with its marks, or a run of Latin letters and
-    digits. Tokens are lower-cased, character by character, after tokenising, which considers case.
-    Empty text, white space and null become an empty list. `language` is a code in any standard.
+    digits. Tokens are lower-cased after tokenising, because the tokeniser considers letter case.
+    Empty texts and nulls become empty lists. `language` is a code of any standard.
 
     >>> moses_tokens(pa.array(["It's Mr. Smith.", ""])).to_pylist()
     [['it', "'s", 'mr.', 'smith', '.'], []]
@@ -70,7 +70,7 @@ def moses_tokens(
         plain = pc.match_substring_regex(text, _PLAIN)
         other = pc.invert(plain)
         spaced = _tokenized(pc.filter(text, other), ENGLISH)
-        if lower:  # plain text is ASCII, which is lower-cased several times faster
+        if lower:  # plain text is ASCII, for which lower-casing is several times faster
             text, spaced = pc.ascii_lower(text), pc.utf8_lower(spaced)
         return _split(pc.replace_with_mask(text, other, spaced), plain)
     else:
@@ -79,12 +79,12 @@ def moses_tokens(
 
 
 def _split(text: pa.StringArray, plain: pa.BooleanArray | None = None) -> pa.ListArray:
-    """Split texts after white space, and in `plain` rows also at `_MARKS`."""
+    """Split texts at white space, and in `plain` rows also at `_MARKS`."""
     rows = np.frombuffer(text.buffers()[1], np.int32)[text.offset : text.offset + len(text) + 1]
     data = np.frombuffer(text.buffers()[2] or b"", np.uint8)[rows[0] : rows[-1]]
     rows = rows - rows[0]
     visible = (data != ord(" ")) & ((data < ord("\t")) | (data > ord("\r")))
-    begins = np.zeros(len(data) + 1, bool)  # one more, for empty rows at the end
+    begins = np.zeros(len(data) + 1, bool)  # one extra for empty rows at the end
     begins[1:-1] = ~visible[:-1]
     begins[rows] = True
     begins = begins[:-1]
@@ -105,7 +105,7 @@ def _split(text: pa.StringArray, plain: pa.BooleanArray | None = None) -> pa.Lis
 
 
 def _tokenized(text: pa.StringArray, language: str) -> pa.StringArray:
-    """Put spaces between tokens, text by text, with the language's tokeniser."""
+    """Tokenise each text, and join its tokens with spaces."""
     tokenize = _tokenizer(language)
     lines = pc.replace_substring(text, "\0", " ").to_pylist()  # C++ strings end at \0
     return pa.array([" ".join(tokenize(line)) for line in lines], pa.string())
@@ -113,12 +113,10 @@ def _tokenized(text: pa.StringArray, language: str) -> pa.StringArray:
 
 @cache
 def _tokenizer(language: str) -> Callable[[str], list[str]]:
-    """Moses in C++; sacremoses if that is not installed or does not know the language.
-
-    Languages unknown to both get Moses' default: English abbreviations, and apostrophes as tokens.
-    """
-    # The process's threads share one tokeniser: it has no state, and a call holds the GIL. XML
-    # escaping is off: `'s`, not `&apos;s`.
+    """Return Moses' tokeniser in C++, or sacremoses if the C++ version cannot be used. Languages
+    that neither tokeniser knows have Moses' default: English abbreviations, and apostrophes as
+    tokens."""
+    # Threads can share a tokeniser, which has no state. XML escaping is off: `'s`, not `&apos;s`.
     try:
         from mosestokenizer import MosesTokenizer
 
@@ -131,35 +129,35 @@ def _tokenizer(language: str) -> Callable[[str], list[str]]:
 
 @dataclass(frozen=True, eq=False)
 class TokenIds:
-    """Token ids for a column of n texts; row r has `ids[offsets[r]:offsets[r + 1]]`."""
+    """Token ids of n texts. The tokens of row r are `ids[offsets[r]:offsets[r + 1]]`."""
 
     ids: np.ndarray  # int32 [tokens]
     offsets: np.ndarray  # int32 [n + 1]
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Tokens per row: int32 [n]."""
+        """Number of tokens per row: int32 [n]."""
         return _shared(np.diff(self.offsets))
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """Row of every token: int32 [tokens]."""
+        """Row of each token: int32 [tokens]."""
         return _shared(np.repeat(np.arange(len(self.lengths), dtype=np.int32), self.lengths))
 
 
 def _shared(values: np.ndarray) -> np.ndarray:
-    values.flags.writeable = False  # a scorer that wrote here would change other scores
+    values.flags.writeable = False  # a scorer must not change the input of other scorers
     return values
 
 
 @dataclass(eq=False)
 class PairText:
-    """Two text columns of n rows each, and their tokens in `language`.
+    """Two text columns with n rows, and their lower-case tokens in `language`.
 
-    Both sides are lower-cased and share a vocabulary for these rows: equal tokens have equal ids,
-    in order of first appearance, and `vocabulary[i]` is the token with id i. Few scorers read the
-    source, so it is not tokenised. Slices select rows. `reference_text`, `translation_text`,
-    `source_text`, `ids` and `translation_score` are Arrow arrays [n]; the last three may be None.
+    Both sides share a vocabulary, in order of first appearance: `vocabulary[i]` is the token with
+    id i. The source is not tokenised, because few scorers read it. Slices select rows.
+    `reference_text`, `translation_text`, `source_text`, `ids` and `translation_score` are Arrow
+    arrays [n]. The last three may be None.
 
     >>> pairs = PairText(pa.array(["A dog runs ."]), pa.array(["The dog runs ."]))
     >>> pairs.reference.ids.tolist(), pairs.translation.ids.tolist()

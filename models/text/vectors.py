@@ -1,9 +1,13 @@
-"""Word vectors: the published forms, and a compact form that processes share.
+"""Word vectors in their published forms, and in a compact form that processes share.
 
-The text form (PARAGRAM, GloVe, word2vec) has one `word v1 … vd` per line, with or without
-word2vec's first line `words dimensions`. word2vec's binary form always has that line, and then each
-word, a space and d little-endian float32. Both may be gzip. The compact form is a memory-mapped
-folder: `matrix.f32`, and `words.arrow` with the words and their sorted hashes.
+- Text form (PARAGRAM, GloVe, word2vec): one `word v1 … vd` per line. word2vec writes the first line
+  `words dimensions`.
+- Binary form (word2vec): the first line `words dimensions`, then for each word the word, a space
+  and d little-endian float32.
+- Compact form: a memory-mapped folder with `matrix.f32` and `words.arrow`, which has the words and
+  their sorted hashes.
+
+Files in the text and binary forms may be compressed.
 """
 
 import re
@@ -23,7 +27,7 @@ from paraloom.models.text.files import opened
 UNKNOWN = "UUUNKKK"  # the row for unknown words in PARAGRAM files
 _BLOCK = 8 << 20  # bytes parsed at once
 _MOST = 1 << 16  # maximum dimensions
-_LARGEST = 1e12  # maximum value, so that sums of squares fit float32
+_LARGEST = 1e12  # maximum absolute value; sums of squares must fit float32
 _HEADER = re.compile(rb"[ \t]*(\d{1,12})[ \t]+(\d{1,12})[ \t]*\r?(?:\n|\Z)")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _COMPACT = pa.schema([("word", pa.string()), ("hash", pa.uint64()), ("row", pa.int32())])
@@ -32,7 +36,7 @@ _COMPACT = pa.schema([("word", pa.string()), ("hash", pa.uint64()), ("row", pa.i
 class WordVectors:
     """V words and their vectors, in memory or memory-mapped.
 
-    If a file has a word twice, the first vector counts.
+    If a word occurs twice, its first vector is used.
 
     >>> vectors = WordVectors(["cat", "dog"], np.eye(2, dtype=np.float32))
     >>> vectors.rows(["dog", "bird"]).tolist()
@@ -60,11 +64,11 @@ class WordVectors:
 
     @property
     def dim(self) -> int:
-        """Length d of a vector."""
+        """Length d of each vector."""
         return int(self.matrix.shape[1])
 
     def rows(self, words: Sequence[str] | pa.StringArray) -> np.ndarray:
-        """Row of each word, -1 if unknown: int32 [n]."""
+        """Return the row of each word, or -1 if the word is unknown: int32 [n]."""
         asked = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
         indices = np.minimum(np.searchsorted(self._hashes, text_hashes(asked)), len(self) - 1)
         rows = self._order[indices].copy()
@@ -73,8 +77,8 @@ class WordVectors:
         return rows
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """Vectors of rows: float32 [n, d]. Row -1 gets the vector of `UUUNKKK` if present
-        (PARAGRAM), else zero."""
+        """Return the vectors of rows: float32 [n, d]. Row -1 has the vector of `UUUNKKK` if there
+        is one, as in PARAGRAM, and zeros otherwise."""
         rows = np.where(rows < 0, self.unknown, rows)
         vectors: np.ndarray = self.matrix[rows]
         vectors[rows < 0] = 0.0
@@ -82,14 +86,14 @@ class WordVectors:
 
 
 def read_vectors(path: Path | str) -> WordVectors:
-    """Read a file, with little more memory than the matrix takes."""
+    """Read a file in text or binary form, with little more memory than the matrix needs."""
     matrix = np.empty((0, 0), np.float32)
     words: list[pa.StringArray] = []
     filled = 0
     for names, block in _blocks(Path(path)):
         words.append(names)
         if filled + len(block) > len(matrix):
-            # The system grows the matrix in place (mremap), without a copy.
+            # The system extends the matrix in place (mremap), without a copy.
             room = max(len(matrix) * 9 // 8, filled + len(block))
             matrix.resize((room, block.shape[1]), refcheck=False)
         matrix[filled : filled + len(block)] = block
@@ -99,14 +103,14 @@ def read_vectors(path: Path | str) -> WordVectors:
 
 
 def load_vectors(path: Path) -> WordVectors:
-    """Open a folder with the compact form, or read a file in text or binary form."""
+    """Open a folder in compact form, or read a file in text or binary form."""
     return open_vectors(path) if path.is_dir() else read_vectors(path)
 
 
 def write_vectors(
     path: Path | str, words: Sequence[str] | pa.StringArray, matrix: np.ndarray
 ) -> None:
-    """Write the text form; reading it restores the same float32 values."""
+    """Write the text form. Reading the file restores the same float32 values."""
     words = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
     bad = pc.filter(words, pc.match_substring_regex(words, r"^$|[ \t\r\n]"))
     if len(bad):
@@ -121,7 +125,7 @@ def write_vectors(
 
 
 def compact_vectors(text: Path | str, folder: Path | str) -> None:
-    """Convert the text or binary form to the compact form, in blocks, with little memory."""
+    """Convert the text or binary form to the compact form in blocks, with little memory."""
     with atomic_folder(folder) as temporary:
         blocks = []
         with (temporary / "matrix.f32").open("wb") as stream:
@@ -136,7 +140,7 @@ def compact_vectors(text: Path | str, folder: Path | str) -> None:
 
 
 def open_vectors(folder: Path | str) -> WordVectors:
-    """Memory-map the compact form: all processes on a machine share one copy."""
+    """Memory-map the compact form. All processes on a machine share one copy."""
     folder = Path(folder)
     with in_one_line(f"{folder}: damaged word vectors; remove the folder to make them again"):
         with pa.memory_map(str(folder / "words.arrow")) as source:
@@ -149,14 +153,14 @@ def open_vectors(folder: Path | str) -> WordVectors:
 
 
 def _index(words: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
-    """Word hashes in ascending order, and their rows: uint64 [V], int32 [V]."""
+    """Return the hashes of the words in ascending order, and their rows: uint64 [V], int32 [V]."""
     hashes = text_hashes(words)
-    order = np.argsort(hashes, kind="stable").astype(np.int32)  # the first of equal words first
+    order = np.argsort(hashes, kind="stable").astype(np.int32)  # equal words in file order
     return hashes[order], order
 
 
 def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
-    """Read words and vectors in blocks: n strings, float32 [n, d]."""
+    """Yield words and vectors in blocks: n strings, float32 [n, d]."""
     with opened(path) as stream:
         data = stream.read(_BLOCK)
         first = _HEADER.match(data)
@@ -190,14 +194,16 @@ def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
 
 
 def _is_binary(data: bytes, dim: int) -> bool:
-    """Whether the bytes after a first word are floats, not text."""
+    """Return whether the bytes after the first word are floats instead of text."""
     values = data.partition(b" ")[2][: 4 * dim]
     as_text = values.decode(errors="ignore").encode()
-    return bool(_CONTROL.search(values)) or len(as_text) < len(values) - 3  # a character may be cut
+    return (
+        bool(_CONTROL.search(values)) or len(as_text) < len(values) - 3
+    )  # a character may be truncated
 
 
 def _take_binary(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, bytes]:
-    """Take words and vectors from binary data; also return the rest."""
+    """Parse words and vectors from binary data, and return them with the remaining bytes."""
     words, vectors, at, size = [], [], 0, 4 * dim
     while (space := data.find(b" ", at)) >= 0 and space + 1 + size <= len(data):
         words.append(data[at:space].lstrip(b"\n"))
@@ -232,7 +238,7 @@ def _take_lines(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, byte
 
 
 def _by_line(text: bytes, delimiter: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray]:
-    """Parse lines one by one; words may have spaces."""
+    """Parse lines separately. Words may have spaces."""
     words, vectors = [], []
     for line in filter(None, map(bytes.rstrip, text.splitlines())):
         word, *values = line.rsplit(delimiter, dim)

@@ -7,18 +7,18 @@ from pathlib import Path
 from paraloom.models.errors import UserError, in_one_line
 
 _FILES = {"n": "data.noun", "v": "data.verb", "a": "data.adj", "r": "data.adv"}
-_ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, its kind, both words' numbers
+_ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, its kind, numbers of words
 
 
 def find_wordnet(folder: str | Path) -> Path:
-    """Find the folder of WordNet's files."""
+    """Return the folder of WordNet's files if it has them."""
     if not (Path(folder) / _FILES["n"]).is_file():
         raise UserError(f"{folder}: no file {_FILES['n']} of WordNet; apt-get install wordnet-base")
     return Path(folder)
 
 
 def open_antonyms(folder: Path, kinds: str = "nvar") -> dict[str, set[str]]:
-    """Antonyms of each word, for these parts of speech; antonymy is symmetric."""
+    """Read the antonyms of each word for some parts of speech. The relation is symmetric."""
     synsets: dict[tuple[str, str], list[str]] = {}
     pointers, found = [], defaultdict(set)
     with in_one_line(f"{folder}: cannot be read as WordNet"):

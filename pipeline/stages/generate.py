@@ -9,8 +9,8 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import content_key, units
 from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
+from paraloom.models.chat.answers import Usage
 from paraloom.models.chat.prompts import variables
-from paraloom.models.chat.usage import ServedName, Usage
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import Lenient, PairsRecord, RunRecord
@@ -25,7 +25,7 @@ version = VERSIONS["generate"]
 class GeneratedBy(Usage, Lenient):
     """A language model's prompt, its usage of the server, and its rejected rows."""
 
-    model: ServedName = ""
+    model: str = ""
     prompt: str = ""  # name of the prompt
     prompt_text: str = ""
     license: str | None = None

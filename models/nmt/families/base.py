@@ -14,7 +14,7 @@ from paraloom.models.files import digest
 from paraloom.models.nmt.convert import Conversion, convert_once
 from paraloom.models.nmt.families.subwords import Subwords, open_subwords
 
-POSITIONS = 1024  # maximum length of fairseq's and Marian's models by default
+POSITIONS = 1024  # default maximum length of models of fairseq and Marian
 _SPARE = 8 << 30  # bytes of address space for libraries and threads
 _TRIAL = """
 import contextlib, resource, sys
@@ -31,20 +31,20 @@ model.translate_batch([source.split()], [prefix.split()], beam_size=2, max_decod
 class TokenLayout:
     """Tokens that a model needs around subwords. They are added as tokens, never as text."""
 
-    source_prefix: tuple[str, ...] = ()  # such as the source's language tag
-    source_suffix: tuple[str, ...] = ()  # such as the end of sentence
+    source_prefix: tuple[str, ...] = ()  # for example the source's language tag
+    source_suffix: tuple[str, ...] = ()  # for example the end of sentence
     decoder_start: str | None = "</s>"  # None if `target_prefix` starts the decoder
-    target_prefix: tuple[str, ...] = ()  # such as a language tag; not counted in scores and lengths
-    barred: tuple[str, ...] = ()  # never generated: they get no probability
+    target_prefix: tuple[str, ...] = ()  # for example a tag; not counted in scores and lengths
+    barred: tuple[str, ...] = ()  # tokens that have no probability
 
     def source(self, pieces: Sequence[str]) -> list[str]:
-        """Tokens for the encoder."""
+        """Return the tokens for the encoder."""
         return [*self.source_prefix, *pieces, *self.source_suffix]
 
 
 @dataclass(frozen=True)
 class Languages:
-    """Languages of a translation, as the user writes them (`cs`, `ces_Latn`, `pt-BR`)."""
+    """Languages of a translation, in the user's notation (`cs`, `ces_Latn`, `pt-BR`)."""
 
     source: str | None = None
     target: str | None = None
@@ -52,28 +52,28 @@ class Languages:
     target_key: str = "input.target_language"
 
     def reversed(self) -> "Languages":
-        """Languages of a translation in the other direction."""
+        """Return the languages of a translation in the other direction."""
         return Languages(self.target, self.source, self.target_key, self.source_key)
 
 
 class NmtModel(ABC):
-    """A model folder. Opening it checks files, languages and tags; it loads no weights."""
+    """A model folder. Opening it checks files, languages and tags, but loads no weights."""
 
     files: tuple[tuple[str, ...], ...]
-    """Files in such a folder, each as alternative patterns. A folder with the first file is of this
-    form. The last file is the tokeniser: the first alternative that is found is used."""
+    """Files in such a folder, each with alternative patterns. The first file identifies this form.
+    The last file is the tokeniser, for which the first alternative that exists is used."""
     family: str  # name for messages and the manifest
     path: Path
     read: Sequence[Path]  # all files that a conversion depends on
-    version = ""  # bumped when the conversion changes
+    version = ""  # change it when the conversion changes
     layout: TokenLayout = TokenLayout()
     languages: tuple[str, str] = ("", "")
     """Source and target languages according to the model's files; "" if unknown."""
     shortest = 0
-    """Minimum subwords in a translation: before these, CTranslate2 gives the end of sentence no
+    """Minimum number of subwords in a translation. Before them, the end of sentence has no
     probability."""
     patience = 1
-    """The search ends when beam × patience translations have ended."""
+    """The search ends when beam × patience translations are complete."""
     suppresses_unknown = False
     """Whether `<unk>` is never generated."""
 
@@ -94,17 +94,17 @@ class NmtModel(ABC):
 
     @abstractmethod
     def convert(self, out: Path) -> tuple[int, int]:
-        """Write the model in CTranslate2's format; return the numbers of source and target
+        """Write the model in CTranslate2's format. Return the numbers of source and target
         positions, including ends of sentence and tags."""
 
     def converted(self) -> Conversion:
-        """The model in CTranslate2's format, converted once and cached."""
+        """Return the cached model in CTranslate2's format."""
         with in_one_line(f"{self.path}: CTranslate2 cannot convert it"):
             return convert_once(self.digest, self.convert)
 
     def try_out(self, folder: Path) -> None:
-        """Translate a subword with a conversion, in a process that may crash. CTranslate2 does not
-        check weights: wrong ones crash a process, or take any amount of memory."""
+        """Translate one subword with a conversion, in a separate process. CTranslate2 does not
+        check weights. Wrong weights may crash a process or use up all memory."""
         most = _SPARE + 8 * sum(file.stat().st_size for file in folder.iterdir())
         tokens = [" ".join(of) for of in (self.layout.source(["▁a"]), self.layout.target_prefix)]
         command = [sys.executable, "-P", "-c", _TRIAL, str(folder), str(most), *tokens]

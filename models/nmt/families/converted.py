@@ -1,5 +1,7 @@
-"""Models that somebody converted for CTranslate2. They are not compared with the original models,
-which the converted weights do not name."""
+"""Models that were already converted to CTranslate2's format.
+
+They cannot be compared with the original models, which the converted files do not name.
+"""
 
 import shutil
 from dataclasses import replace
@@ -17,10 +19,8 @@ _SETTINGS = "config.json"
 
 
 class ConvertedModel(NmtModel):
-    """`model.bin`, `config.json`, vocabularies, and a tokeniser, here or at `tokenizer`.
-
-    The language tags in the vocabulary determine which tokens surround a sentence.
-    """
+    """`model.bin`, `config.json`, vocabularies, and a tokeniser in the folder or at `tokenizer`.
+    The language tags in the vocabulary determine which tokens surround a sentence."""
 
     family = "CTranslate2"
     files = (
@@ -56,8 +56,11 @@ class ConvertedModel(NmtModel):
         return open_subwords(self.tokenizer or self.path, self.files[-1], self._sides)
 
     def convert(self, out: Path) -> tuple[int, int]:
-        """See `NmtModel`; the files are copied."""
+        """See `NmtModel`. The files are copied."""
         for path in self.read:
             shutil.copyfile(path, out / path.name)
         self.try_out(out)
-        return POSITIONS, POSITIONS  # longer sentences are rejected when the model fails
+        return (
+            POSITIONS,
+            POSITIONS,
+        )  # if the model has fewer, it fails on longer sentences, which are rejected

@@ -1,7 +1,7 @@
-"""fairseq: checkpoints, two dictionaries, and a SentencePiece model or BPE codes.
+"""Models of fairseq: checkpoints, two dictionaries, and a SentencePiece model or BPE codes.
 
-fairseq's own loader unpickles any object. Here torch's safe loading reads settings and weights, and
-the model is built from both.
+fairseq's own loader unpickles arbitrary objects. This module reads settings and weights with
+torch's safe loading, and builds the model from them.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
-_ALIKE = 0.8  # least squared length of an average, relative to its models (two unrelated: 0.5)
+# Minimum squared length of averaged weights, relative to the models; 0.5 for two unrelated models.
+_ALIKE = 0.8
 _SETTINGS = 1 << 24  # maximum bytes of a checkpoint's settings and names
 
 
 class Loaded(NamedTuple):
-    """A model in torch: float32, in evaluation mode.
-
-    The settings contain the languages, `source_lang` and `target_lang`, and the longest source and
-    translation, including the end of sentence: `max_source_positions` and `max_target_positions`.
-    """
+    """A model in torch, as float32 and in evaluation mode. The settings contain the languages
+    (`source_lang`, `target_lang`) and the maximum lengths including the end of sentence
+    (`max_source_positions`, `max_target_positions`)."""
 
     network: torch.nn.Module
     source: Dictionary
@@ -49,11 +48,14 @@ class Loaded(NamedTuple):
 
 
 class FairseqModel(NmtModel):
-    """`checkpoint.pt`, `dict.<source>.txt`, `dict.<target>.txt` and `sentencepiece.model`; or
-    `model.pt` and `bpecodes`, as published models have.
+    """A folder with one or more checkpoints of fairseq.
 
-    The checkpoint names the languages, and the dictionaries have no tags. A path such as
-    `DIR/model1.pt` chooses one of several checkpoints, `DIR/model1.pt:model2.pt` their average.
+    - A trained model: `checkpoint.pt`, `dict.<source>.txt`, `dict.<target>.txt` and
+      `sentencepiece.model`.
+    - A published model: `model.pt`, the dictionaries and `bpecodes`.
+
+    The checkpoint names the languages, and the dictionaries have no tags. The path `DIR/model1.pt`
+    selects one of several checkpoints. The path `DIR/model1.pt:model2.pt` selects their average.
     """
 
     family = "fairseq"
@@ -83,7 +85,7 @@ class FairseqModel(NmtModel):
         self.read = [*self.checkpoints, *self._dictionaries.values()]
 
     def _state(self) -> dict[str, Any]:
-        """Read the checkpoint, or the average of several."""
+        """Read the checkpoint, or average several checkpoints."""
         first, *others = states = [read_state(path) for path in self.checkpoints]
         if not others:
             return first
@@ -105,7 +107,7 @@ class FairseqModel(NmtModel):
         """Load the model in torch."""
         fairseq = import_fairseq()
         path, state = self.checkpoints[0], self._state()
-        # fairseq does not check settings: it may divide by 0 heads.
+        # fairseq does not check its settings; with 0 heads, for example, it divides by 0.
         with in_one_line(f"{path}: not a translation transformer with these dictionaries"):
             settings = _settings(state)
             source = self._dictionary(settings.source_lang)
@@ -117,7 +119,7 @@ class FairseqModel(NmtModel):
         return Loaded(network.float().eval(), source, target, settings, state["model"])
 
     def _dictionary_file(self, language: object) -> Path:
-        """Path of the dictionary for a language in the checkpoint; the digest covers the file."""
+        """Return the path of the dictionary for a language in the checkpoint."""
         name = f"dict.{one_line(language)[:80]}.txt"
         if name not in self._dictionaries:
             raise UserError(f"{self.path / name}: missing, but the checkpoint names this language")
@@ -134,7 +136,7 @@ class FairseqModel(NmtModel):
         from ctranslate2.converters import FairseqConverter
         from torch.serialization import safe_globals
 
-        loaded = self.load()  # checks the model; the converter does not
+        loaded = self.load()  # checks the model, unlike the converter
         settings = loaded.settings
         with tempfile.TemporaryDirectory() as scratch:
             clean = Path(scratch) / CHECKPOINT
@@ -151,7 +153,7 @@ class FairseqModel(NmtModel):
 
 
 def _languages(checkpoint: Path) -> tuple[str, str]:
-    """Find a checkpoint's languages in its pickled settings, without loading them."""
+    """Find a checkpoint's languages in its pickled settings without unpickling them."""
     values: list[Any] = []
     with suppress(Exception), checkpoint.open("rb") as file:  # `read_state` reports faults
         stream: Any = file
@@ -160,16 +162,16 @@ def _languages(checkpoint: Path) -> tuple[str, str]:
             name = next(name for name in parts.namelist() if name.endswith("/data.pkl"))
             stream = parts.open(name)
         settings = io.BytesIO(stream.read(_SETTINGS))
-        for _ in range(4):  # in an older form, three pickles come first
+        for _ in range(4):  # in an older format, three other pickles come first
             operations = pickletools.genops(settings)
             values += [value for kind, value, _ in operations if not kind.name.endswith("PUT")]
-    # A key's value follows it; memo indices between them were left out above.
+    # A value follows its key, because memo indices between them were skipped.
     found = {key: value for key, value in pairwise(values) if type(key) is type(value) is str}
     return found.get("source_lang", ""), found.get("target_lang", "")
 
 
 def mean_weights(models: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """Mean of several checkpoints' weights."""
+    """Return the mean of the weights of several checkpoints."""
     import torch
 
     return {key: torch.stack([of[key].float() for of in models]).mean(0) for key in models[0]}
@@ -192,13 +194,13 @@ def read_state(path: Path) -> dict[str, Any]:
 
 def _settings(state: dict[str, Any]) -> argparse.Namespace:
     task, given = {}, state.get("args")
-    if given is None:  # hydra checkpoint: the model's name is the architecture
+    if given is None:  # a hydra checkpoint, whose model name is the architecture
         task, given = _values(state["cfg"].get("task", {})), _values(state["cfg"]["model"])
         given = {"arch": given.get("_name"), **given}
     values = {**task, **_values(given)}
     if import_fairseq().models.ARCH_MODEL_NAME_REGISTRY.get(values["arch"]) != "transformer":
         raise ValueError(f"its architecture is {values['arch']}")
-    # These are paths on the training machine; the checkpoint has the weights.
+    # Drop paths of the training machine; the checkpoint has the weights.
     values |= {"encoder_embed_path": None, "decoder_embed_path": None, "task": "translation"}
     for key in ("max_source_positions", "max_target_positions"):
         values[key] = int(values.get(key) or POSITIONS)

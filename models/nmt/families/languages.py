@@ -1,4 +1,4 @@
-"""Languages as users write them, and as models name them."""
+"""Languages in the notations of users and of models."""
 
 import difflib
 import re
@@ -9,7 +9,7 @@ import langcodes
 from paraloom.models.errors import UserError
 from paraloom.models.languages import parse_language, short_code
 
-_NEAR = 3  # maximum CLDR distance between codes for one language: `no` and `nb` have 1
+_NEAR = 3  # maximum CLDR distance between codes of one language; `no` and `nb` have distance 1
 
 
 def tags_by_language(tokens: Iterable[str], pattern: str) -> dict[str, str]:
@@ -23,7 +23,7 @@ def tags_by_language(tokens: Iterable[str], pattern: str) -> dict[str, str]:
 
 
 def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
-    """Find a model's tag for a language in any standard; `tags` maps the model's codes to tags.
+    """Return a model's tag for a language in any standard. `tags` maps the model's codes to tags.
 
     >>> find_tag("key", "cs", {"ces_Latn": "ces_Latn", "slk_Latn": "slk_Latn"})
     'ces_Latn'
@@ -38,7 +38,7 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
         return known[language]
     code = _closest(language, tags)
     if code is None:
-        # `cz` is a country, and `ces_Cyrl` has another script.
+        # Suggest a code for mistakes such as `cz`, a country, or `ces_Cyrl`, with a wrong script.
         meant = _closest(short_code(language).partition("-")[0], tags)
         near = [meant] if meant else difflib.get_close_matches(language.lower(), tags, 5, 0.4)
         hint = f"did you mean {' or '.join(near)}?" if near else f"it has {_listed(sorted(tags))}"
@@ -47,12 +47,12 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
 
 
 def _closest(language: str, tags: Mapping[str, str]) -> str | None:
-    """Find the code for the same language, ignoring regions but not scripts."""
+    """Return the code of the same language. Regions may differ, but scripts may not."""
     wanted = parse_language(language)
     if wanted is None:
         return None
     codes = [code for code in tags if langcodes.tag_is_valid(code)]
-    full = wanted.maximize()  # `zh-TW` uses `Hant`
+    full = wanted.maximize()  # adds the script, such as `Hant` for `zh-TW`
     for tag in (wanted, langcodes.Language.make(language=full.language, script=full.script)):
         found = langcodes.closest_match(tag, codes, max_distance=_NEAR)[0]
         if found in tags:

@@ -1,7 +1,7 @@
 """Marian's own models: weights in NumPy's format, with SentencePiece models or lists of subwords.
 
-This module adds what CTranslate2's converter needs: settings that older versions of Marian lack,
-and position embeddings, since the converter computes other wavelengths than Marian.
+This module adds what CTranslate2's converter lacks: settings that are missing in models of older
+versions, and Marian's position embeddings, whose wavelengths the converter computes differently.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from paraloom.models.structured import check_sizes, parse_yaml, read_yaml
 _SETTINGS = "special:model.yml"  # name of the settings among the weights
 _SUBWORDS = ("source.spm", "target.spm")
 _NO_MODEL = re.compile(r".*\.(optimizer|orig|alphas)\.npz")
-_TOKEN = re.compile(r"^(?:\? )?(.+?)\n?: +(\d+)$", re.MULTILINE)  # long keys have two lines
+_TOKEN = re.compile(r"^(?:\? )?(.+?)\n?: +(\d+)$", re.MULTILINE)  # a long key ends its line
 _LARGEST = {"(enc|dec)-depth": 1000, ".*(dim|heads).*": 1 << 20}
 _OLDER: dict[str, Any] = {  # settings that older versions lack
     "transformer-decoder-autoreg": "self-attention", "transformer-ffn-activation": "swish",
     "transformer-guided-alignment-layer": "last", "transformer-no-projection": False,
     "transformer-postprocess-emb": "d",
 }  # fmt: skip
-_ONLY: dict[str, Any] = {  # required values, if a model has a setting: no SSRU ("rnn"), no factors
+_ONLY: dict[str, Any] = {  # only supported values; SSRU ("rnn") and factors are not supported
     "type": "transformer", "transformer-decoder-autoreg": "self-attention",
     "transformer-attention-mask": "default", "transformer-disable-position-embeddings": False,
     "transformer-ffn-depth": 2, "transformer-rnn-projection": False, "transformer-tied-layers": [],
@@ -41,15 +41,13 @@ _ONLY: dict[str, Any] = {  # required values, if a model has a setting: no SSRU 
 
 
 class MarianModel(NmtModel):
-    """`model.npz` with `vocab.spm`; or, as in OPUS-MT, with a vocabulary in YAML, `source.spm` and
-    `target.spm`. `decoder.yml` or `model.npz.yml` may name the files.
-
-    A vocabulary with tags, such as `>>deu<<`, has several target languages.
-    """
+    """`model.npz` with its vocabularies, which `decoder.yml` or `model.npz.yml` may name. The
+    vocabulary is `vocab.spm`, or as in OPUS-MT a YAML file with `source.spm` and `target.spm`. A
+    vocabulary with tags such as `>>deu<<` has several target languages."""
 
     family = "Marian"
     files = (("*.npz",), ("vocab.spm", "*vocab.y*ml"), ("vocab.spm", "source.spm"))
-    patience = 2  # nearest to the search of Marian, whose beam narrows instead (measured)
+    patience = 2  # closest to Marian's search, in which the beam narrows (measured)
 
     def __init__(self, path: Path, languages: Languages) -> None:
         self.path = path
@@ -103,7 +101,7 @@ class MarianModel(NmtModel):
                 quoted = (token.replace("'", "''") for token in tokens)
                 lines = (f"'{token}': {number}\n" for number, token in enumerate(quoted))
                 Path(name).write_text("".join(lines), encoding="utf-8")
-            # The converter cuts one byte of the settings.
+            # The converter drops the last byte of the settings.
             weights[_SETTINGS] = np.frombuffer(yaml.safe_dump(settings).encode() + b"\0", np.int8)
             np.savez(f"{scratch}/model.npz", **weights)
             MarianConverter(f"{scratch}/model.npz", names).convert(str(out), force=True)
@@ -112,7 +110,7 @@ class MarianModel(NmtModel):
 
 
 def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read weights, as float32, and settings of a model that CTranslate2 can decode."""
+    """Read the weights, as float32, and the settings of a model that CTranslate2 can decode."""
     refused = f"{path}: refused: it is damaged, or not a model of Marian"
     with in_one_line(refused), np.load(path, allow_pickle=False) as file:
         check_zip(path, file.zip)
@@ -132,7 +130,7 @@ def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Subwords by id, from a SentencePiece model, YAML or a plain list."""
+    """Read subwords by id from a SentencePiece model, a YAML file or a plain list."""
     if path.suffix == ".spm":
         return SentencePieces(path).vocabulary()
     if path.suffix == ".fsv":
@@ -154,14 +152,14 @@ def _unquoted(token: str) -> str:
 
 
 def _names(given: dict[str, Any], key: str) -> list[str]:
-    """Names of files in settings, which may have paths on another machine."""
+    """Return the names of files in settings, without paths of another machine."""
     found = given.get(key)
     return [Path(str(name)).name for name in (found if isinstance(found, list) else [found])]
 
 
 def _sinusoids(dim: int) -> Any:
-    """Position embeddings of Marian, which divides by half the width minus 1. CTranslate2 divides
-    by half the width."""
+    """Compute Marian's position embeddings. Marian divides by half the width minus 1, while
+    CTranslate2 divides by half the width."""
     rates = np.exp(np.arange(dim // 2) * -np.log(10000) / (dim // 2 - 1))
     angles = np.arange(POSITIONS)[:, None] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Models in Hugging Face's format: config.json, weights, tokeniser files."""
+"""Models in Hugging Face's format: config.json, weights and tokeniser files."""
 
 from __future__ import annotations
 
@@ -27,26 +27,27 @@ from paraloom.models.nmt.families.table import (
 )
 from paraloom.models.structured import check_sizes, read_json
 
-CONVERSION = 1  # bump when `convert` writes other files for the same model
-TOLERANCE = 1e-3  # largest difference to torch in log probability per subword
+CONVERSION = 1  # increase it when `convert` writes different files for the same model
+TOLERANCE = 1e-3  # largest accepted difference from torch in log p per subword
 _READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # file types that conversion reads
 _WEIGHTS = (".safetensors", ".bin")
 _UNLIMITED = 16_000  # positions for models with relative positions
-# Transformers builds the network from these numbers before it looks at the weights.
+# Limits of settings, from which Transformers builds the network before it reads the weights.
 _LARGEST = {
     r".*layers": 1_000,
     r"d_model|hidden_size|n_positions|max_position_embeddings": 1 << 14,
     r"d_kv|d_ff|.*_dim|.*heads|.*_buckets": 1 << 16,
 }
-_NEVER = -1e4  # a logit that gives no probability, and fits float16
+_NEVER = -1e4  # a logit with probability 0, within float16's range
 
 
 class PretrainedModel(NmtModel):
-    """A Transformers model, from a family in `table`.
+    """A Transformers model of a family in `table`.
 
     Attributes:
-        tokens: the encoder's vocabulary by id, one token per embedding.
-        target_tokens: the decoder's vocabulary; differs in Marian with `separate_vocabs`.
+        tokens: the encoder's vocabulary by id, with one token per embedding.
+        target_tokens: the decoder's vocabulary, which differs in Marian models with
+            `separate_vocabs`.
     """
 
     family = "Hugging Face"
@@ -99,7 +100,7 @@ class PretrainedModel(NmtModel):
         return layout
 
     def network(self) -> Any:
-        """Load the weights in torch, in float32."""
+        """Load the weights in torch, as float32."""
         import torch
         import transformers
 
@@ -127,7 +128,7 @@ class PretrainedModel(NmtModel):
         return network.eval()
 
     def convert(self, out: Path) -> tuple[int, int]:
-        """See `NmtModel`. The result is compared with torch before it is used."""
+        """See `NmtModel`. The conversion is compared with torch."""
         import torch
 
         network = self.network()
@@ -152,24 +153,23 @@ class PretrainedModel(NmtModel):
         for key, value in self._family.settings.items():
             setattr(network.config, key, value)
         if self._family in ALL_T5:
-            # transformers 5 reports tied embeddings for every T5; the converter would then scale
-            # the logits of T5 1.1, mT5 and MADLAD, which do not scale theirs.
+            # Transformers 5 reports tied embeddings for every T5 model. Because of this, the
+            # converter would scale the logits of T5 1.1, mT5 and MADLAD, which must not be scaled.
             scaled = getattr(network.config, "scale_decoder_outputs", self._family is not MT5)
             network.config.tie_word_embeddings = scaled
             if network.lm_head.weight.shape[0] != len(self.tokens):
                 raise ValueError("the output layer has another size than the vocabulary")
         spec = getattr(converters, self._family.loader)().get_model_spec(network)
         if self._family is MARIAN:
-            # CTranslate2's own converter drops `<pad>` and starts with a zero vector. That fails
-            # for models trained further in Transformers, so `<pad>` stays here, without
-            # probability.
+            # CTranslate2's own converter drops `<pad>` and starts with a zero vector, which fails
+            # for models that were fine-tuned in Transformers. Keep `<pad>`, with probability 0.
             bias = network.final_logits_bias[0].clone()
             bias[self.target_tokens.index("<pad>")] = _NEVER
             spec.decoder.projection.bias = bias
         return spec
 
     def _compare(self, network: Any, out: Path) -> None:
-        """Compare log probabilities of random sentences, since conversions can fail silently."""
+        """Compare log probabilities of random sentences, because conversions can fail silently."""
         import ctranslate2
 
         rng = random.Random(0)
@@ -186,14 +186,14 @@ class PretrainedModel(NmtModel):
             )
             truth = self._log_probs(network, source, target)
             apart = abs(sum(found.log_probs[-len(truth) :]) - sum(truth)) / len(truth)
-            if not apart <= TOLERANCE:  # also NaN
+            if not apart <= TOLERANCE:  # NaN, too
                 raise UserError(
                     f"{self.path}: cannot be used: after conversion to CTranslate2, log p differs "
                     f"from torch's by {apart:.3g} per subword"
                 )
 
     def _log_probs(self, network: Any, source: Sequence[str], target: Sequence[str]) -> list[float]:
-        """log p of each target subword and the end of sentence, in torch."""
+        """Compute log p of each target subword and of the end of sentence in torch."""
         import torch
 
         layout, sides = self.layout, (self.tokens, self.target_tokens)

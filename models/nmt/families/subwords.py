@@ -1,22 +1,24 @@
-"""Splitting of texts into subwords by SentencePiece or `tokenizer.json`, without tags."""
+"""Splitting of texts into subwords by SentencePiece, `tokenizer.json` or BPE codes."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.nmt.families.moses_bpe import MosesBpe
 
 if TYPE_CHECKING:
     import sentencepiece
 
-_MOST_UNUSED = 1 << 16  # vocabulary entries without a token
+_MOST_UNUSED = 1 << 16  # maximum number of vocabulary entries without a token
+_CUT = "@@"  # end of a subword that does not end a word
 
 
 class SentencePieces:
-    """SentencePiece models, one for both sides or one for each."""
+    """SentencePiece models: one model for both sides, or one for each side."""
 
     name = "SentencePiece"
 
@@ -25,21 +27,21 @@ class SentencePieces:
         self._target = load_sentencepiece(target) if target else self._source
 
     def encode(self, texts: Sequence[str], *, target: bool = False) -> list[list[str]]:
-        """Subwords of texts in the source language, or in the target language."""
+        """Split texts in the source or target language into subwords."""
         side = self._target if target else self._source
         return list(side.encode(list(texts), out_type=str))
 
     def decode(self, pieces: Sequence[str]) -> str:
-        """Text of target subwords."""
+        """Join target subwords into a text."""
         return str(self._target.decode(list(pieces)))
 
     def vocabulary(self) -> list[str]:
-        """Source subwords by id."""
+        """Return the source subwords by id."""
         return list(self._source.id_to_piece(list(range(self._source.get_piece_size()))))
 
 
 class TokenizerJson:
-    """A Hugging Face `tokenizer.json` for both sides; slower than SentencePiece."""
+    """A Hugging Face `tokenizer.json` for both sides. It is slower than SentencePiece."""
 
     name = "tokenizer.json"
 
@@ -48,23 +50,76 @@ class TokenizerJson:
 
         with in_one_line(f"{path}: not a tokenizer.json"):
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
-        self._tokenizer.encode_special_tokens = True  # `</s>` in a text is text
+        self._tokenizer.encode_special_tokens = True  # treat `</s>` in a text as text
 
     def encode(self, texts: Sequence[str], *, target: bool = False) -> list[list[str]]:
-        """Subwords of texts in either language."""
+        """Split texts in either language into subwords."""
         found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [encoding.tokens for encoding in found]
 
     def decode(self, pieces: Sequence[str]) -> str:
-        """Text of target subwords."""
+        """Join target subwords into a text."""
         if self._tokenizer.decoder is None:
             return "".join(pieces).replace("▁", " ")
         return str(self._tokenizer.decoder.decode(list(pieces)))
 
     def vocabulary(self) -> list[str]:
-        """All tokens by id."""
+        """Return all tokens by id."""
         by_token = self._tokenizer.get_vocab(with_added_tokens=True)
         return sorted(by_token, key=by_token.__getitem__)
+
+
+class MosesBpe:
+    """BPE codes of subword-nmt or fastBPE after Moses' tokenizer, as in fairseq's hub interface."""
+
+    name = "Moses and BPE codes"
+
+    def __init__(self, codes: Path, source: str, target: str) -> None:
+        import sacremoses
+
+        self._ranks, self._end = _read_codes(codes)
+        self._tokenizers = [sacremoses.MosesTokenizer(side) for side in (source, target)]
+        self._detokenizer = sacremoses.MosesDetokenizer(target)
+        self._pieces = lru_cache(1 << 16)(self._split)
+
+    def encode(self, texts: Sequence[str], *, target: bool = False) -> list[list[str]]:
+        """Split texts in the source or target language into subwords."""
+        tokenize = partial(self._tokenizers[target].tokenize, aggressive_dash_splits=True)
+        return [
+            [piece for word in tokenize(text) for piece in self._pieces(word)] for text in texts
+        ]
+
+    def decode(self, pieces: Sequence[str]) -> str:
+        """Join target subwords into a text."""
+        words = f"{' '.join(pieces)} ".replace(f"{_CUT} ", "").split()
+        return str(self._detokenizer.detokenize(words))
+
+    def _split(self, word: str) -> list[str]:
+        """Merge the pair of parts with the lowest rank until no code applies."""
+        parts = [*word[:-1], word[-1] + self._end[0], *self._end[1:]]
+        while pairs := set(itertools.pairwise(parts)) & self._ranks.keys():
+            first, second = min(pairs, key=self._ranks.__getitem__)
+            for at in range(len(parts)):  # past the shortened end, slices are empty
+                if parts[at : at + 2] == [first, second]:
+                    parts[at : at + 2] = [first + second]
+        parts[-1] = parts[-1].removesuffix("</w>")
+        parts = parts if parts[-1] else parts[:-1]
+        return [*(part + _CUT for part in parts[:-1]), parts[-1]]
+
+
+def _read_codes(path: Path) -> tuple[dict[tuple[str, str], int], tuple[str, ...]]:
+    """Read the ranks of pairs, and the mark at the end of a word. The mark is a suffix of the last
+    letter, `("</w>",)`, or a separate part, `("", "</w>")`."""
+    with in_one_line(f"{path}: not BPE codes, which have two subwords a line"):
+        lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+        version = lines.pop(0).split()[-1] if lines[0].startswith("#version:") else ""
+        codes = [line.strip("\r ").split(" ") for line in lines]
+        fast = all(len(code) == 3 for code in codes)  # fastBPE's, with counts
+        if not fast and any(len(code) != 2 for code in codes):
+            raise ValueError("a line has more")
+        # The first occurrence of a pair counts.
+        ranks = {(code[0], code[1]): rank for rank, code in reversed([*enumerate(codes)])}
+        return ranks, ("</w>",) if fast or version == "0.2" else ("", "</w>")
 
 
 Subwords = SentencePieces | TokenizerJson | MosesBpe
@@ -73,8 +128,8 @@ Subwords = SentencePieces | TokenizerJson | MosesBpe
 def open_subwords(
     folder: Path, names: Sequence[str], languages: tuple[str, str] = ("", "")
 ) -> Subwords:
-    """Open a subword model, or the first of `names` in a folder; `source.spm` needs `target.spm`
-    beside it, and BPE codes need the languages of the two sides."""
+    """Open a subword model, or the first of `names` that exists in a folder. `source.spm` needs
+    `target.spm` in the same folder. BPE codes need the languages of both sides."""
     paths = [folder, *(folder / name for name in names)]
     path = next(filter(Path.is_file, paths), None)
     if path is None:

@@ -1,4 +1,4 @@
-"""Known model families in Hugging Face's format, and their differences."""
+"""Model families in Hugging Face's format, and their differences."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,22 +13,19 @@ from paraloom.models.nmt.families.languages import find_tag, tags_by_language
 from paraloom.models.nmt.families.subwords import TokenizerJson, open_subwords
 from paraloom.models.structured import read_json
 
-SOURCE, TARGET = "source", "target"  # placeholders for language tags among the tokens of a `Family`
+SOURCE, TARGET = "source", "target"  # placeholders for language tags in tokens of a `Family`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """Properties of a model family.
-
-    If a family forces no tag on the decoder, it may have models without tags, for two languages
-    only; their config.json names the decoder's first input.
-    """
+    """Properties of a model family. A family without a forced tag may have bilingual models without
+    tags. Their config.json names the decoder's first input."""
 
     name: str
-    architecture: str  # class in `transformers`; no other class is ever loaded
+    architecture: str  # class in `transformers`; no other class is loaded
     loader: str  # converter class in `ctranslate2.converters.transformers`
     settings: Mapping[str, bool] = field(default_factory=dict)  # in config.json, for the loader
-    tokenizers: tuple[str, ...] = ("sentencepiece.bpe.model", "tokenizer.json")  # the first found
+    tokenizers: tuple[str, ...] = ("sentencepiece.bpe.model", "tokenizer.json")  # in order
     codes: str = ""  # module in `transformers.models` with the language codes
     tags: str  # pattern of language tags in the vocabulary; group 1 is the language
     before: tuple[str, ...] = (SOURCE,)  # tokens before the source
@@ -40,8 +37,8 @@ class Family:
     def layout(
         self, tokens: list[str], languages: Languages, start: str | None = None
     ) -> TokenLayout:
-        """Tokens around subwords, with tags from a vocabulary; `start` is the model's first decoder
-        input."""
+        """Return the tokens around subwords, with tags from the vocabulary `tokens`. `start` is the
+        decoder's first input according to the model."""
         tags = tags_by_language(tokens, self.tags)
         languages_of = {
             SOURCE: (languages.source_key, languages.source),
@@ -93,7 +90,7 @@ MBART50 = Family(
     loader="MBartLoader",
     settings={"normalize_before": True, "normalize_embedding": True},
     codes="mbart50.tokenization_mbart50",
-    tags=r"([a-z]{2,3})_[A-Z]{2}",  # with the region of the training data: `en_XX`
+    tags=r"([a-z]{2,3})_[A-Z]{2}",  # a tag has a region, as in `en_XX`
 )
 MBART25 = replace(
     MBART50,
@@ -119,7 +116,7 @@ _KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50, MADLAD, T5 and mT5
 
 
 def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Family:
-    """Find a folder's family by its config.json and tokenizer_config.json."""
+    """Return the family of a folder, according to its config.json and tokenizer_config.json."""
     kind = config.get("model_type")
     name = str(tokenizer.get("tokenizer_class") or config.get("tokenizer_class") or "")
     if kind == "marian":
@@ -141,8 +138,8 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
 
 
 def prompt(config: Mapping[str, Any], languages: Languages) -> str:
-    """Text that a T5 model expects before each source, from the tasks in its config.json; empty if
-    no task is a translation."""
+    """Return the text that a T5 model expects before each source. It is the prefix of a task in
+    config.json, or an empty text if no task is a translation."""
     tasks = config.get("task_specific_params") or {}
     prompts = {name: task["prefix"] for name, task in tasks.items() if name[:12] == "translation_"}
     sides = (short_code(of or "?") for of in (languages.source, languages.target))
@@ -156,12 +153,12 @@ def prompt(config: Mapping[str, Any], languages: Languages) -> str:
 
 
 def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size: int) -> list[str]:
-    """Encoder tokens by id; they may be fewer than `size`, the number of embeddings."""
+    """Return the encoder's tokens by id, possibly fewer than `size`, the number of embeddings."""
     if family is MARIAN:
         return read_vocabulary(folder / "vocab.json")
     if (folder / "tokenizer.json").is_file():
         return TokenizerJson(folder / "tokenizer.json").vocabulary()
-    if family is M2M100:  # vocab.json lacks languages and the tokens after them
+    if family is M2M100:  # vocab.json has no language tags
         codes = _codes(family)[tokenizer.get("language_codes") or "m2m100"]
         return [*read_vocabulary(folder / "vocab.json"), *(f"__{code}__" for code in codes)]
     model: Any = open_subwords(folder, family.tokenizers)
@@ -170,12 +167,12 @@ def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size
         extra = any(token.startswith("<extra_id_") for token in pieces)
         missing = 0 if extra else max(min(size - len(pieces), 100), 0)
         return [*pieces, *(f"<extra_id_{number}>" for number in reversed(range(missing)))]
-    # fairseq trained the model: fairseq's special tokens come first.
+    # The model was trained with fairseq, whose special tokens come first.
     return ["<s>", "<pad>", "</s>", "<unk>", *pieces[3:], *_codes(family), "<mask>"]
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Tokens by id in a vocab.json."""
+    """Read tokens by id from a vocab.json."""
     by_token = read_json(path, dict[str, int], "a vocabulary")
     if set(by_token.values()) != set(range(len(by_token))):
         raise UserError(f"{path}: must give each token an id of its own, from 0 on")

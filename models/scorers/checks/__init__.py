@@ -1,4 +1,4 @@
-"""Checks of meaning: scorers with the value 1 for a pair that passes, else 0.
+"""Checks of meaning: scorers with the value 1 for a pair that passes and 0 for a pair that fails.
 
-To reject failing pairs, use `select.where`: `same_numbers == 1`.
+To reject failing pairs, add a condition such as `same_numbers == 1` to `select.where`.
 """

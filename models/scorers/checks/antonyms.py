@@ -1,4 +1,4 @@
-"""Whether a content word was replaced by its antonym."""
+"""Check whether a content word was replaced by its antonym."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -24,9 +24,9 @@ from paraloom.models.text.wordnet import open_antonyms
     ),
 )
 def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.ndarray:
-    """0 if a content word found only on one side has an antonym found only on the other, else 1:
-    float32 [n]. Words are compared by stem. `wordnet` maps a word to its antonyms; negations
-    do not count, since "not ever" means "never"."""
+    """Return 0 if a content word on one side was replaced by its antonym on the other side, else 1:
+    float32 [n]. Only words that occur on one side are compared, by stem. `wordnet` maps a word to
+    its antonyms. Negations are ignored, since "not ever" means "never"."""
     stems = [content_stem(word, pairs.language) for word in pairs.vocabulary.to_pylist()]
     encoded = pa.array(stems, pa.string()).dictionary_encode()
     ids = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)  # -1: no content word
@@ -38,8 +38,8 @@ def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.n
     opposite = np.array(known, np.int64).reshape(-1, 2)
     sides = (pairs.reference, pairs.translation)
     first, second = (side.rows.astype(np.int64) << 32 | ids[side.ids] for side in sides)
-    only, others = np.setdiff1d(first, second), np.setdiff1d(second, first)  # row and stem
-    # For each antonym of each word in the reference: is it in the translation?
+    only, others = np.setdiff1d(first, second), np.setdiff1d(second, first)  # row << 32 | stem
+    # Look up each antonym of each reference word in the translation.
     words = only & 0xFFFFFFFF
     starts, ends = (np.searchsorted(opposite[:, 0], words, side) for side in ("left", "right"))
     counts = ends - starts

@@ -1,4 +1,4 @@
-"""Whether both sides have the same names."""
+"""Check whether both sides have the same names."""
 
 import re
 
@@ -10,18 +10,19 @@ from paraloom.models.scorers.base import check
 from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.text.tokens import PairText
 
-_SOME = r"[\p{L}\p{N}_],? \p{Lu}\p{L}"  # a quick filter, in Arrow
-_WITHIN = re.compile(r"(?:(?<=\w )|(?<=\w, ))(?![a-z])[^\W\d_]{2,}")  # within a sentence
+_SOME = r"[\p{L}\p{N}_],? \p{Lu}\p{L}"  # texts that may have a name, for Arrow
+_WITHIN = re.compile(r"(?:(?<=\w )|(?<=\w, ))(?![a-z])[^\W\d_]{2,}")  # a name in a sentence
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 @check("both sides have the same names", "names differ")
 def same_names(pairs: PairText) -> np.ndarray:
-    """1 if each name is also on the other side, else 0: float32 [n].
+    """Return 1 if each name also occurs on the other side, else 0: float32 [n].
 
-    A name is a capitalised word, except at the beginning of a sentence, quotation or item, and in
-    titles (four or more words with four or more letters, all capitalised). The other side may have
-    it in any letter case or inflection. In German, nouns, which are capitalised, count as names.
+    A name is a capitalised word within a sentence. The first word of a sentence, quotation or item
+    does not count, and neither do titles, in which all words of four or more letters are
+    capitalised. The other side may have the name in any letter case or inflection. In German, all
+    nouns count as names, because they are capitalised.
     """
     sides = (pairs.reference_text, pairs.translation_text)
     some = pc.or_(*(pc.match_substring_regex(side, _SOME) for side in sides))
@@ -35,7 +36,7 @@ def same_names(pairs: PairText) -> np.ndarray:
 
 
 def _words(text: str, language: str) -> tuple[set[str], set[str]]:
-    """Stems of a text's names, and of all its words."""
+    """Return the stems of the names in a text, and the stems of all its words."""
     words = _WORD.findall(text)
     capitals = [word[0].isupper() for word in words if len(word) > 3]
     titled = text.isupper() or (len(capitals) > 3 and all(capitals))

@@ -1,4 +1,4 @@
-"""Whether both sides are negated, or neither."""
+"""Check whether both sides are negated, or neither side is."""
 
 import numpy as np
 import pyarrow.compute as pc
@@ -11,10 +11,8 @@ NEGATION = r"^(not|no|n't|'t|cannot|never|nothing|nobody|none|neither|nor|withou
 
 @check("both sides are negated, or neither is", "negation differs")
 def same_negation(pairs: PairText) -> np.ndarray:
-    """1 if both sides have an English word of negation or neither has, else 0: float32 [n].
-
-    "not only" and "No 7" are no negation; "don’t" with a curly apostrophe is one.
-    """
+    """Return 1 if both sides or neither side has an English word of negation, else 0: float32 [n].
+    "not only" and "No 7" are not negations. "don’t" with a curly apostrophe is a negation."""
     negates, no, not_, only, number, curly, t = (
         pc.match_substring_regex(pairs.vocabulary, pattern).to_numpy(zero_copy_only=False)
         for pattern in (NEGATION, "^no$", "^not$", "^only$", r"^\d", "^’$", "^t$")

@@ -1,4 +1,4 @@
-"""Whether both sides have the same numbers, in digits or in English words."""
+"""Check whether both sides have the same numbers, in digits or in English words."""
 
 import re
 
@@ -20,11 +20,9 @@ _BETWEEN = re.compile(r"[-–:/ ]")  # as in twenty-five, 1990-95, 8:30
 
 @check("both sides have the same numbers", "numbers differ")
 def same_numbers(pairs: PairText) -> np.ndarray:
-    """1 if both sides have the same set of numbers, else 0: float32 [n].
-
-    "two" is 2, "1,000" and "one thousand" are 1000, "third" and "3rd" are 3; number words are
-    English only. Ignored: 0 (a paraphrase may say "no"), 1 ("a") and "second" ("a moment").
-    """
+    """Return 1 if both sides have the same set of numbers, else 0: float32 [n]. "two" is 2, "1,000"
+    and "one thousand" are 1000, and "third" and "3rd" are 3. Three numbers are ignored: 0 (a
+    paraphrase may say "no"), 1 ("a") and the word "second" ("a moment")."""
     words = pairs.vocabulary.to_pylist()
     numeric = np.array([len(_numbers([word])) > 2 for word in words], bool)
     sides = (pairs.reference, pairs.translation)
@@ -37,8 +35,8 @@ def same_numbers(pairs: PairText) -> np.ndarray:
 
 
 def _numbers(words: list[str]) -> set[float]:
-    """Numbers in a text: "two hundred five" is one number, "2 5" are two."""
-    numbers, thousands, rest = {0.0, 1.0}, 0.0, 0.0  # the last two: parts of the current number
+    """Return the numbers in a text. "two hundred five" is one number, "2 5" is two numbers."""
+    numbers, thousands, rest = {0.0, 1.0}, 0.0, 0.0  # thousands and rest of the current number
     for word in _BETWEEN.split(" ".join(words)):
         value = _number(word) or 0.0
         fits = value and (rest % 100 == 0 or (rest % 10 == 0 and value < 10))

@@ -1,4 +1,4 @@
-"""Whether the subject and object of a verb are swapped."""
+"""Check whether the subject and the object of a verb are swapped."""
 
 from typing import Any
 
@@ -18,11 +18,9 @@ _NOMINATIVE = {"me": "i", "him": "he", "her": "she", "us": "we", "them": "they",
     Resource(name="spacy", open=Parser, remedy="a spaCy pipeline: name it in score.spacy"),
 )
 def same_roles(pairs: PairText, spacy: Parser) -> np.ndarray:
-    """0 if one side says "A bites B" and the other "B bites A", else 1: float32 [n].
-
-    Subject, verb and object are the stems of heads in the dependency parse; "B is bitten by A"
-    counts as "A bites B". Each distinct text is parsed once.
-    """
+    """Return 0 if one side says "A bites B" and the other side says "B bites A", else 1: float32
+    [n]. Subjects, verbs and objects are stems of head words in a dependency parse. "B is bitten by
+    A" counts as "A bites B". Each distinct text is parsed once."""
     sides = pairs.reference_text.to_pylist(), pairs.translation_text.to_pylist()
     texts = list(dict.fromkeys([*sides[0], *sides[1]]))
     clauses = dict(zip(texts, map(_clauses, spacy.pipeline.pipe(texts)), strict=True))
@@ -34,7 +32,7 @@ def same_roles(pairs: PairText, spacy: Parser) -> np.ndarray:
 
 
 def _clauses(doc: Any) -> set[tuple[str, str, str]]:
-    """Subject, verb and object of each clause that has all three."""
+    """Return subject, verb and object of each clause that has all three."""
     found = set()
     for verb in doc:
         by = {child.dep_: child for child in verb.children}

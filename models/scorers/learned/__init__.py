@@ -1,1 +1,1 @@
-"""Scorers with word vectors or neural models."""
+"""Scorers that use word vectors or neural models."""

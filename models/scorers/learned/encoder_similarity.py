@@ -1,4 +1,4 @@
-"""Similarity of the two sides under a trained encoder (ParaNMT, footnote 2)."""
+"""Similarity of the two sides according to a trained encoder (ParaNMT, footnote 2)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from paraloom.models.embeddings.model import SentenceEncoder
 
 ENCODER = "encoder_similarity"
-"""Name of the scorer. The first round lacks it, since the previous round trains the encoder."""
+"""Name of the scorer. The first round has no such score, because the encoder comes from the
+previous round."""
 
 
 def open_encoder(folder: Path) -> SentenceEncoder:
-    """Load an encoder."""
+    """Load an encoder from its folder."""
     from paraloom.models.embeddings.model import load_encoder  # imports torch
 
     return load_encoder(folder)
@@ -32,10 +33,8 @@ def open_encoder(folder: Path) -> SentenceEncoder:
     resource=Resource(name="encoder", open=open_encoder, remedy="an encoder of a previous round"),
 )
 def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
-    """Cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side has no token.
-
-    With averaging encoders, a row's value depends on that row alone. With recurrent encoders, its
-    last bits depend on the number of rows in a block, because they multiply matrices.
-    """
+    """Return the cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side has no
+    token. With averaging encoders, the value of a row depends on that row alone. With recurrent
+    encoders, the last bits depend on the number of rows in a block."""
     cosine = cosines(*map(encoder.embed, (pairs.reference_text, pairs.translation_text)))
     return cosine.astype(np.float32).clip(-1.0, 1.0)

@@ -6,7 +6,7 @@ from paraloom.models.scorers.base import Resource, scorer
 from paraloom.models.text.tokens import PairText, TokenIds
 from paraloom.models.text.vectors import WordVectors, load_vectors
 
-_ROWS = 2048  # rows per block: larger blocks exceed the cache, smaller ones need more calls
+_ROWS = 2048  # rows per block; larger blocks exceed the cache, and smaller blocks need more calls
 
 
 PARAGRAM = Resource(
@@ -24,11 +24,9 @@ PARAGRAM = Resource(
     resource=PARAGRAM,
 )
 def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
-    """Cosine of both sides' mean word vectors: float32 [n] in [-1, 1].
-
-    `WordVectors.at` defines vectors of unknown words. 0 if a side has no known word or a zero mean.
-    A row's value depends on that row alone, to the last bit.
-    """
+    """Return the cosine of both sides' mean word vectors: float32 [n] in [-1, 1]. Unknown words
+    have the vector that `WordVectors.at` gives them. The value is 0 if a side has no known word or
+    its mean is zero. The value of a row depends on that row alone, to the last bit."""
     rows = paragram.rows(pairs.vocabulary)
     vectors, known = paragram.at(rows), rows >= 0
     cosine = np.zeros(len(pairs), np.float32)
@@ -47,8 +45,8 @@ def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
 
 
 def _sums(tokens: TokenIds, vectors: np.ndarray, start: int) -> np.ndarray:
-    """Sum each row's word vectors in token order: float32 [rows, d]."""
-    from scipy.sparse import csr_array  # imported late: it takes 0.25 s
+    """Sum the word vectors of each row in token order: float32 [rows, d]."""
+    from scipy.sparse import csr_array  # a slow import (0.25 s)
 
     offsets = tokens.offsets[start : start + _ROWS + 1]
     ids = tokens.ids[offsets[0] : offsets[-1]]

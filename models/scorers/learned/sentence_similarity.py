@@ -1,4 +1,4 @@
-"""Similarity by any model of sentence-transformers: one vector per side, or both sides together."""
+"""Similarity according to models of sentence-transformers: bi-encoders and cross-encoders."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ import pyarrow.compute as pc
 from paraloom.models import sentence_models
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.scorers.base import Resource, scorer
-from paraloom.models.scorers.learned.reference_score import distinct_pairs
+from paraloom.models.scorers.learned.probability import distinct_pairs
 from paraloom.models.text.tokens import PairText
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
 _BATCH = {"cpu": 32, "cuda": 256}  # texts per batch, by device
-_ON_GPU = 1024  # texts per batch of a model for sentence vectors on a GPU
+_ON_GPU = 1024  # texts per batch for sentence vectors on a GPU
 _CHARACTERS = 16_384  # characters per batch in CTranslate2, including padding
 
 
 def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTransformer:
-    """Load a model from a folder or the Hub. A GPU, if there is one, computes in float16. On a CPU,
-    CTranslate2 computes in float32 (`compute_type` auto) or int8 if its float32 cosines equal
-    torch's."""
+    """Load a model from a folder or the Hub. On a GPU, the model computes in float16. On a CPU,
+    CTranslate2 computes the model if its float32 cosines equal torch's. It then uses float32
+    (`compute_type` auto) or int8."""
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
 
     model = sentence_models.load_sentence_model(sentence_models.find_model(str(path)))
@@ -43,7 +43,8 @@ def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTrans
 
 
 def open_cross_encoder(path: Path, compute_type: str = "auto") -> CrossEncoder:
-    """Load a model that scores pairs; `compute_type` is as in `open_sentence_model`."""
+    """Load a model that scores pairs. `compute_type` has the same meaning as in
+    `open_sentence_model`."""
     from sentence_transformers import CrossEncoder
 
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
@@ -78,12 +79,13 @@ def _resource(name: str, load: Callable[..., Any]) -> Resource:
     whole_shard=True,
 )
 def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) -> np.ndarray:
-    """Cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side is empty.
+    """Return the cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side is
+    empty.
 
-    Each distinct text is encoded once, in batches of equal length. The other texts in a batch
-    affect a value only by rounding (below 1e-5 in float32, 1e-2 in float16, which GPUs use), and
-    swapping the sides does not change it. Texts above the model's limit are truncated, as in the
-    library. int8 moves cosines by up to about 0.03.
+    Each distinct text is encoded once. Other texts in the batch change a value only by rounding:
+    below 1e-5 in float32, and below 1e-2 in float16 on GPUs. Swapping the two sides does not change
+    the value. Texts that exceed the model's limit are truncated. int8 changes cosines by up to
+    about 0.03.
     """
     sides = pairs.reference_text, pairs.translation_text
     texts = pa.concat_arrays(sides).cast(pa.string())
@@ -98,7 +100,7 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
 
 
 def encode(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
-    """Unit vectors of texts, float32 [n, dim]."""
+    """Return unit vectors of texts: float32 [n, dim]."""
     if model.device.type == "cuda":
         return encode_on_gpu(model, texts)
 
@@ -113,9 +115,9 @@ def encode(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
 def _in_batches(
     model: Any, work: Callable[[list[Any]], np.ndarray], items: list[Any], lengths: list[int]
 ) -> np.ndarray:
-    """Apply `work` to all items. If torch computes, call it once: the library makes batches of
-    similar length. If CTranslate2 computes, call it in parallel on batches of limited size with
-    padding."""
+    """Apply `work` to all items. If torch computes the model, `work` is called once, because the
+    library makes batches of similar length. If CTranslate2 computes it, `work` is called in
+    parallel on batches of limited size with padding."""
     from paraloom.models.scorers.fast_networks import parallel
 
     if not (threads := parallel(model)) or not items:
@@ -129,9 +131,9 @@ def _in_batches(
             batches.append([])
         batches[-1].append(row)
     before = torch.get_num_threads()
-    torch.set_num_threads(1)  # in each of the threads
+    torch.set_num_threads(1)  # each thread of the pool uses one core
     try:
-        with ThreadPoolExecutor(threads + 1) as pool:  # one tokenises, while the others compute
+        with ThreadPoolExecutor(threads + 1) as pool:  # one thread tokenises while others compute
             found = list(pool.map(lambda rows: work([items[row] for row in rows]), batches))
     finally:
         torch.set_num_threads(before)
@@ -141,8 +143,8 @@ def _in_batches(
 
 
 def encode_on_gpu(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
-    """Encode on a GPU while threads tokenise the next batches; only the end waits for the GPU. In
-    the library's own loop, the GPU idles most of the time."""
+    """Encode texts on a GPU while threads tokenise the next batches. The GPU is waited for only at
+    the end. In the library's own loop, it is idle most of the time."""
     import torch
 
     if not texts:
@@ -179,11 +181,12 @@ def encode_on_gpu(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
     whole_shard=True,
 )
 def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndarray:
-    """The model's score of (reference, translation): float32 [n]; equal pairs are scored once.
+    """Return the model's score of (reference, translation): float32 [n]. Equal pairs are scored
+    once.
 
-    From an entailment model, the lower of two probabilities: that the reference entails the
-    translation, and the reverse. Other pairs in a batch affect a value only by rounding, as in
-    `sentence_similarity`.
+    An entailment model gives the lower of two probabilities: that the reference entails the
+    translation, and that the translation entails the reference. Other pairs in the batch change a
+    value only by rounding, as in `sentence_similarity`.
     """
     distinct, back = distinct_pairs(pairs.reference_text, pairs.translation_text)
     label = _entailment(cross_encoder_model)
@@ -195,7 +198,7 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
 
 
 def _predict(model: CrossEncoder, pairs: list[tuple[str, str]], *, softmax: bool) -> np.ndarray:
-    """The outputs of a cross-encoder: float32 [n] or [n, labels]."""
+    """Return the outputs of a cross-encoder: float32 [n] or [n, labels]."""
 
     def work(batch: list[tuple[str, str]]) -> np.ndarray:
         size = _BATCH.get(model.device.type, 32)
@@ -206,7 +209,7 @@ def _predict(model: CrossEncoder, pairs: list[tuple[str, str]], *, softmax: bool
 
 
 def _entailment(model: CrossEncoder) -> int | None:
-    """Index of the label `entailment`; None for a model with one output."""
+    """Return the index of the label `entailment`, or None for a model with one output."""
     labels = _labels(model) if model.num_labels > 1 else []
     return labels.index("entailment") if "entailment" in labels else None
 

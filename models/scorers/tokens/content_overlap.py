@@ -1,4 +1,4 @@
-"""Overlap of content words by stem, ignoring inflection and function words."""
+"""Overlap of content words by stem. Inflection and function words are ignored."""
 
 import importlib
 from functools import cache, lru_cache
@@ -28,7 +28,7 @@ during for from in inside into near of off on onto out outside over past per sin
 throughout to toward towards under underneath until up upon via with within also too just very
 """
 
-# English words that stemming does not unify: each counts as the first word of its group.
+# Groups of English words that stemming does not unify. A word counts as the first of its group.
 _IRREGULAR = """
 man men, woman women, child children, person people, foot feet, tooth teeth, wife wives, mouse mice,
 goose geese, knife knives, leaf leaves, life lives, half halves, gray grey, not no 't n't cannot, 0
@@ -51,8 +51,8 @@ _FUNCTION = frozenset(_FUNCTION_WORDS.split())
 _GROUPS = map(str.split, _IRREGULAR.split(","))
 _FIRST = {form: first for first, *forms in _GROUPS for form in forms}
 
-_LOCK = Lock()  # for stemmers, which store the current word
-_WORDS = 1 << 18  # cached stems per process: more than most corpora have
+_LOCK = Lock()  # stemmers are not thread-safe
+_WORDS = 1 << 18  # maximum cached stems per process; most corpora have fewer
 
 
 @scorer(
@@ -60,11 +60,11 @@ _WORDS = 1 << 18  # cached stems per process: more than most corpora have
     unit="F1 of stems",
 )
 def content_overlap(pairs: PairText) -> np.ndarray:
-    """F1 of content word stems (multiset): float32 [n] in [0, 1].
+    """Return the F1 of content word stems, counted with repetitions: float32 [n] in [0, 1].
 
-    Twice the shared stems, divided by all stems: "A man sits on a rock" and "The man is sitting on
-    a rock" have 1. A content word has a letter or a digit and is no function word. 1 if neither
-    side has content words.
+    F1 is twice the number of shared stems, divided by the number of all stems. "A man sits on a
+    rock" and "The man is sitting on a rock" have 1. A content word has a letter or a digit, and is
+    not a function word. The value is 1 if neither side has content words.
     """
     ids = content_ids(pairs)
     reference, translation = (_content(side, ids) for side in (pairs.reference, pairs.translation))
@@ -74,7 +74,7 @@ def content_overlap(pairs: PairText) -> np.ndarray:
 
 
 def content_ids(pairs: PairText) -> np.ndarray:
-    """Stem id of each vocabulary word, −1 if it is no content word: int32 [v]."""
+    """Return the stem id of each vocabulary word, −1 if it is not a content word: int32 [v]."""
     words = pairs.vocabulary.to_pylist()
     stems = pa.array([content_stem(word, pairs.language) for word in words], pa.string())
     encoded = stems.dictionary_encode()
@@ -83,10 +83,10 @@ def content_ids(pairs: PairText) -> np.ndarray:
 
 @lru_cache(_WORDS)
 def content_stem(word: str, language: str = ENGLISH) -> str | None:
-    """Stem a lower-case token with the language's Snowball stemmer; None if it is no content word.
+    """Stem a lower-case token with the Snowball stemmer of the language.
 
-    Without a stemmer, words are case-folded. Function words and irregular forms are known for
-    English only.
+    Return None if the token is not a content word. Words of a language without a stemmer are
+    case-folded. Lists of function words and irregular forms exist for English only.
 
     >>> [content_stem(word) for word in ("sitting", "sat", "the", "n't", ".")]
     ['sit', 'sit', None, 'not', None]
@@ -108,8 +108,9 @@ def content_stem(word: str, language: str = ENGLISH) -> str | None:
 
 @cache
 def _stemmer(language: str) -> Any:
-    """Snowball's stemmer in Python, or None if the language has none. It is used on every machine,
-    while `snowballstemmer.stemmer` prefers a stemmer in C where one is installed."""
+    """Return the Python version of a Snowball stemmer, or None if the language has none.
+    `snowballstemmer.stemmer` would use a C version where one is installed, so machines could
+    differ."""
     name = language_name(language)
     try:
         module = importlib.import_module(f"snowballstemmer.{name.lower()}_stemmer")

@@ -9,13 +9,13 @@ from rapidfuzz.process import cpdist
 from paraloom.models.scorers.base import scorer
 from paraloom.models.text.tokens import PairText, TokenIds
 
-_SURROGATES = range(0xD800, 0xE000)  # code points that are not characters
+_SURROGATES = range(0xD800, 0xE000)  # these code points are not characters
 
 
 @scorer(meaning="tokens of the shorter side, divided by tokens of the longer", unit="ratio")
 def length_ratio(pairs: PairText) -> np.ndarray:
-    """Tokens of the shorter side, divided by tokens of the longer: float32 [n] in [0, 1]; 1 if both
-    sides are empty."""
+    """Return the tokens of the shorter side, divided by the tokens of the longer side: float32 [n]
+    in [0, 1]. The value is 1 if both sides are empty."""
     lengths = pairs.reference.lengths, pairs.translation.lengths
     longer = np.maximum(*lengths)
     ratio = np.minimum(*lengths) / np.maximum(longer, 1)
@@ -28,8 +28,9 @@ def length_ratio(pairs: PairText) -> np.ndarray:
     higher_is_better=False,
 )
 def edit_distance(pairs: PairText) -> np.ndarray:
-    """Levenshtein distance in tokens, divided by the longer side's length: float32 [n] in [0, 1];
-    0 if both sides are empty. Insertions, deletions and substitutions cost 1."""
+    """Return the Levenshtein distance in tokens, divided by the tokens of the longer side: float32
+    [n]. Insertions, deletions and substitutions cost 1. Values range from 0 to 1. The value is 0 if
+    both sides are empty."""
     distance = cpdist(
         _strings(pairs.reference), _strings(pairs.translation), scorer=Levenshtein.distance
     )
@@ -38,7 +39,7 @@ def edit_distance(pairs: PairText) -> np.ndarray:
 
 
 def _strings(tokens: TokenIds) -> list[str]:
-    """Encode each row as a string with one character per token, the C++ library's fastest input."""
+    """Encode each row as a string with one character per token, `rapidfuzz`'s fastest input."""
     points = tokens.ids + np.where(tokens.ids < _SURROGATES.start, 0, len(_SURROGATES))
     text = points.astype("<u4").tobytes().decode("utf-32-le")
     return [text[start:end] for start, end in pairwise(tokens.offsets.tolist())]

@@ -1,4 +1,4 @@
-"""Mean inverse document frequency of a pair: high if its words are rare."""
+"""Mean inverse document frequency of a pair, which is high if the words are rare."""
 
 import numpy as np
 
@@ -19,11 +19,9 @@ from paraloom.models.text.vectors import WordVectors, load_vectors
     ),
 )
 def mean_idf(pairs: PairText, idf: WordVectors) -> np.ndarray:
-    """Mean inverse document frequency of both sides' tokens: float32 [n].
-
-    Unknown words get the value of the row `UUUNKKK` in `idf`; without that row, they are left out.
-    0 if no word is left.
-    """
+    """Return the mean inverse document frequency of the tokens of both sides: float32 [n]. Unknown
+    words have the value of the row `UUUNKKK` in `idf`. Without such a row, they are left out. The
+    value is 0 if no word is left."""
     if idf.dim != 1:
         raise UserError(f"mean_idf needs a table of one number a word, this one has {idf.dim}")
     rows = idf.rows(pairs.vocabulary)

@@ -13,16 +13,19 @@ _BITS = 63
     unit="share of trigrams",
 )
 def trigram_overlap(pairs: PairText) -> np.ndarray:
-    """Shared trigrams (multiset), divided by all trigrams of the side with fewer: float32 [n] in
-    [0, 1]; 0 if a side has fewer than 3 tokens."""
+    """Return the shared trigrams, divided by the trigrams of the side with fewer: float32 [n] in
+    [0, 1].
+
+    Trigrams are counted with repetitions. The value is 0 if a side has fewer than 3 tokens.
+    """
     fewer = np.minimum(pairs.reference.lengths, pairs.translation.lengths) - 2
     return np.asarray(_shared(pairs, 3) / np.maximum(fewer, 1), np.float32)
 
 
 @scorer(meaning="harmonic mean of precision and recall of the tokens", unit="F1")
 def unigram_f1(pairs: PairText) -> np.ndarray:
-    """Harmonic mean of token precision and recall (multiset): float32 [n] in [0, 1]; 1 if both
-    sides are empty."""
+    """Return the harmonic mean of token precision and recall: float32 [n] in [0, 1]. Tokens are
+    counted with repetitions. The value is 1 if both sides are empty."""
     total = pairs.reference.lengths + pairs.translation.lengths
     f1 = 2 * _shared(pairs, 1) / np.maximum(total, 1)
     return np.where(total > 0, f1, 1.0).astype(np.float32)
@@ -33,13 +36,14 @@ def _shared(pairs: PairText, n: int) -> np.ndarray:
 
 
 def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.ndarray:
-    """Size of the multiset intersection of both sides' n-grams: int64 [rows]. All ids < `words`."""
+    """Return the size of the multiset intersection of both sides' n-grams: int64 [rows]. All token
+    ids must be below `words`."""
     count = len(sides[0].lengths)
     tokens = np.concatenate([side.ids for side in sides], dtype=np.int64)
     if len(tokens) < n:
         return np.zeros(count, np.int64)
-    # Every n-gram becomes one integer from row, tokens and side, so that one sort groups equal
-    # ones. If that needs too many bits, the n-grams so far are replaced by dense numbers.
+    # Each n-gram becomes one integer from row, tokens and side. One sort then groups equal n-grams.
+    # If an integer would need too many bits, the n-grams so far are replaced by dense numbers.
     width = bits = words.bit_length()
     limit = _BITS - count.bit_length() - 1
     key = tokens.copy()
@@ -59,11 +63,11 @@ def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.nd
     key = key[rows[: len(key)] == rows[n - 1 :]]
     key.sort()
 
-    # An n-gram's last occurrence in the reference is sorted before its first in the translation.
-    differ = np.append(key[:-1] ^ key[1:], 2)  # 0: same n-gram and side, 1: other side only
+    # The last occurrence of an n-gram in the reference precedes its first in the translation.
+    differ = np.append(key[:-1] ^ key[1:], 2)  # 0: same n-gram and side; 1: only the side differs
     last = np.flatnonzero(differ == 1)
     shared = np.bincount(key[last] >> (bits + 1), minlength=count)
-    last = last[(differ[last - 1] < 2) & (differ[last + 1] < 2)]  # several on both sides
+    last = last[(differ[last - 1] < 2) & (differ[last + 1] < 2)]  # repeated on both sides
     of_reference = last + 1 - np.searchsorted(key, key[last], side="left")
     of_translation = np.searchsorted(key, key[last] + 1, side="right") - last - 1
     np.add.at(shared, key[last] >> (bits + 1), np.minimum(of_reference, of_translation) - 1)

@@ -1,4 +1,4 @@
-"""Repeated phrases in a translation, which a translation model produces if it is in a loop."""
+"""Repeated phrases in a translation, which translation models produce when decoding loops."""
 
 import numpy as np
 import pyarrow.compute as pc
@@ -7,7 +7,8 @@ from paraloom.models.languages import is_unspaced
 from paraloom.models.scorers.base import scorer
 from paraloom.models.text.tokens import PairText
 
-_LONGEST, _LEAST = 50, (3, 6)  # tokens; `_LEAST` is 6 where letters are tokens
+_LONGEST = 50  # tokens of a phrase
+_LEAST = (3, 6)  # repeated tokens; 6 in languages whose letters are tokens
 
 
 @scorer(
@@ -16,12 +17,13 @@ _LONGEST, _LEAST = 50, (3, 6)  # tokens; `_LEAST` is 6 where letters are tokens
     higher_is_better=False,
 )
 def repetition(pairs: PairText) -> np.ndarray:
-    """Tokens that repeat the phrase just before them in the translation, divided by all: float32
-    [n] in [0, 1); 0 without tokens.
+    """Return the share of the translation's tokens that repeat the phrase just before them: float32
+    [n].
 
-    A phrase of 1 to 50 tokens counts if it is repeated whole, once or more, and the repeats have at
-    least 3 tokens ("very very" has 1, "hand in hand in" has 2), or 6 where letters are tokens.
-    Punctuation alone is no phrase.
+    Values are in [0, 1); a translation without tokens has 0. A phrase of 1 to 50 tokens counts if
+    the whole phrase is repeated and its repeats have at least 3 tokens. "very very" has 1 such
+    token, and "hand in hand in" has 2. The minimum is 6 tokens in languages whose letters are
+    tokens. A phrase of punctuation only does not count.
     """
     side, least = pairs.translation, _LEAST[is_unspaced(pairs.language)]
     ids, rows = side.ids, side.rows
@@ -30,7 +32,7 @@ def repetition(pairs: PairText) -> np.ndarray:
     depth = np.zeros(len(ids) + 1, np.int64)  # repeats that begin at a token, minus those that end
     for size in range(1, min(_LONGEST, int(side.lengths.max(initial=0)) // 2) + 1):
         at = np.flatnonzero((ids[size:] == ids[:-size]) & (rows[size:] == rows[:-size])) + size
-        # Runs of adjacent tokens. None spans rows, because a row's first token is not in `at`.
+        # Find runs of adjacent tokens. A run stays within a row, whose first token is not in `at`.
         starts = np.flatnonzero(np.diff(at, prepend=-1) > 1)
         first, lengths = at[starts], np.diff(starts, append=len(at))
         repeated = (lengths >= max(size, least)) & (words[first + lengths] > words[first])

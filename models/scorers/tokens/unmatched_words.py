@@ -1,4 +1,4 @@
-"""Content words of one side that no word on the other side resembles."""
+"""Content words of one side that have no similar word on the other side."""
 
 import numpy as np
 
@@ -22,11 +22,13 @@ _PRODUCTS = 1 << 16  # cosines per block
     resource=PARAGRAM,
 )
 def unmatched_words(pairs: PairText, paragram: WordVectors) -> np.ndarray:
-    """Number of content words without a counterpart, with fractions: float32 [n], at least 0.
+    """Return the number of content words without a counterpart, with fractions: float32 [n], at
+    least 0.
 
-    A content word whose stem the other side lacks counts 1 − c. c is its best cosine with a content
-    word of the other side, or 0 if that is negative or a vector is missing. Use this to find words
-    that a translation added, dropped or swapped: one word hardly changes a mean over the sentence.
+    A content word whose stem is missing on the other side counts 1 − c. c is the highest cosine
+    with a content word of the other side, or 0 if the cosine is negative or a vector is missing.
+    Use this scorer to find words that a translation added, dropped or swapped. A mean over the
+    sentence changes little if one word is wrong.
     """
     stems = content_ids(pairs)
     rows = paragram.rows(pairs.vocabulary)
@@ -44,7 +46,7 @@ def unmatched_words(pairs: PairText, paragram: WordVectors) -> np.ndarray:
 
 
 def _content(side: TokenIds, stems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and ids of a side's content words: int64 [m] each."""
+    """Return rows and ids of a side's content words: int64 [m] each."""
     content = stems[side.ids] >= 0
     return side.rows[content].astype(np.int64), side.ids[content].astype(np.int64)
 
@@ -52,7 +54,7 @@ def _content(side: TokenIds, stems: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def _best(
     vectors: np.ndarray, words: np.ndarray, others: np.ndarray, first: np.ndarray, last: np.ndarray
 ) -> np.ndarray:
-    """Each word's best cosine with `others[first:last]`, from 0 to 1: float32 [m]."""
+    """Return each word's highest cosine with `others[first:last]`, from 0 to 1: float32 [m]."""
     best = np.zeros(len(words), np.float32)
     block = max(1, _PRODUCTS // max(1, int((last - first).max(initial=1))))
     for at in range(0, len(words), block):

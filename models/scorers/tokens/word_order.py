@@ -13,10 +13,11 @@ from paraloom.models.text.tokens import PairText
     range=(-1.0, 1.0),
 )
 def word_order(pairs: PairText) -> np.ndarray:
-    """Kendall's tau of the shared tokens' positions: float32 [n] in [-1, 1].
+    """Return Kendall's tau of the positions of the shared tokens: float32 [n] in [-1, 1].
 
-    1: the shared tokens have the same order on both sides; -1: the opposite order. A token's k-th
-    occurrences on the two sides are matched. 1 if fewer than two tokens are shared.
+    The value is 1 if the shared tokens have the same order on both sides, and -1 if they have the
+    opposite order. The k-th occurrence of a token on one side is matched with the k-th occurrence
+    on the other side. The value is 1 if fewer than two tokens are shared.
     """
     rows, positions = _shared(pairs)
     shared = np.bincount(rows, minlength=len(pairs))
@@ -26,14 +27,14 @@ def word_order(pairs: PairText) -> np.ndarray:
 
 
 def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
-    """Each shared token's row and its position in the translation, in reference order."""
+    """Return each shared token's row and its position in the translation, in reference order."""
     reference, translation = pairs.reference, pairs.translation
     rows = np.concatenate([reference.rows, translation.rows])
     ids = np.concatenate([reference.ids, translation.ids])
     key = rows.astype(np.int64) * len(pairs.vocabulary) + ids
     order = np.argsort(key, kind="stable")
-    # Equal tokens of a row are now adjacent, the reference's first, each side's from left to right:
-    # the first `fewer` on one side are matched with the first `fewer` on the other.
+    # Equal tokens of a row are now adjacent: first those of the reference, then those of the
+    # translation, each from left to right. The first `fewer` tokens of both sides are matched.
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))
     total = np.diff(starts, append=len(key))
     of_reference = np.add.reduceat(order < len(reference.ids), starts, dtype=np.int64)
@@ -47,10 +48,8 @@ def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _inversions(rows: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
-    """Number of inversions (a larger value before a smaller one) in each of n rows: int64 [n].
-
-    `rows` ascends. Each value is compared with the values 1, 2, … places before it in its row.
-    """
+    """Count the inversions (a larger value before a smaller value) in each of n rows: int64 [n].
+    `rows` is sorted. Each value is compared with the values 1, 2, … places before it in its row."""
     inverted = np.zeros(n, np.int64)
     sizes = np.bincount(rows, minlength=n)
     for distance in range(1, int(sizes.max(initial=0))):

@@ -11,7 +11,7 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
-from paraloom.models.chat.usage import Usage
+from paraloom.models.chat.answers import Usage
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, write_json
 from paraloom.pipeline.commands.summary import rejected_table

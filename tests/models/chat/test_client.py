@@ -8,10 +8,9 @@ from unittest.mock import AsyncMock
 import pytest
 
 from paraloom.models.chat import client as chat_client
-from paraloom.models.chat.answers import Answer, Found, Request, candidates
+from paraloom.models.chat.answers import Answer, Found, Request, Usage, candidates
 from paraloom.models.chat.client import Clients, asked_pause
 from paraloom.models.chat.options import ChatGenerator
-from paraloom.models.chat.usage import Usage
 from paraloom.models.errors import UserError
 from tests.chat_server import ChatServer, chat_server, reworded
 from tests.run_helpers import Patch, needs

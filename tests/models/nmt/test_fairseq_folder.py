@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.fairseq import FairseqModel, read_state
-from paraloom.models.nmt.families.moses_bpe import MosesBpe
+from paraloom.models.nmt.families.subwords import MosesBpe
 from paraloom.models.nmt.translate import Translator
 from tests.fairseq_models import make
 from tests.run_helpers import Patch, refuses

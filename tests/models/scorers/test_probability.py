@@ -16,7 +16,7 @@ from paraloom.models.nmt.engine import Pieces
 from paraloom.models.nmt.families.fairseq import SENTENCEPIECE, FairseqModel
 from paraloom.models.nmt.families.subwords import load_sentencepiece
 from paraloom.models.scorers import PairScorer
-from paraloom.models.scorers.learned.source_score import source_score
+from paraloom.models.scorers.learned.probability import source_score
 from paraloom.models.text.tokens import PairText
 from tests.run_helpers import Patch
 from tests.small_model import new_pairs
