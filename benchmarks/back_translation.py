@@ -105,8 +105,8 @@ def measure(measured: Measured, table: pa.Table, model: str, of: str, languages:
         measured.add(f"{of}{name}: sentences/s of the bare engine", len(source) / counters.seconds)
         measured.add(f"{of}{name}: BLEU", bleu)
         measured.ratio(f"{of}{name}: job's seconds against the engine's", seconds, counters.seconds)
-    base = next(iter(rates))
-    for name in list(rates)[1:]:
+    base, *others = rates
+    for name in others:
         measured.ratio(f"{of}{name} against {base}, sentences/s", rates[name], rates[base])
         same, largest = compare(results[base], results[name])
         measured.add(f"{of}{name}: same translation as {base}, %", 100 * same)

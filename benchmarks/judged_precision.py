@@ -32,11 +32,6 @@ class Split(NamedTuple):
     wilson: tuple[float, float]
     reached: bool  # False: no cut reaches the precision, and the nearest cut was measured
 
-    @property
-    def within(self) -> bool:
-        """Whether the measured precision is within Wilson's interval."""
-        return self.wilson[0] <= self.measured <= self.wilson[1]
-
 
 def split(pairs: JudgedPairs, wanted: float, seed: int) -> Split:
     """Choose a cut on half of the references, and measure it on the other half."""
@@ -69,8 +64,9 @@ def main(
     shown = Measured(f"{splits} splits of {len(pairs.labels):,} judged pairs by reference")
     for wanted in PRECISIONS:
         found = [split(pairs, wanted, seed) for seed in range(splits)]
+        within = [s.wilson[0] <= s.measured <= s.wilson[1] for s in found]
         figures: dict[str, list[float]] = {
-            "% within Wilson's interval": [100 * s.within for s in found],
+            "% within Wilson's interval": [100 * each for each in within],
             "% with a recommended cut": [100 * s.reached for s in found],
             "% with the wanted precision": [100 * (s.measured >= wanted) for s in found],
             "measured precision, mean": [s.measured for s in found],

@@ -11,6 +11,7 @@ bounds.
 import random
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,8 +22,6 @@ from benchmarks.measure import cost, paraloom
 from benchmarks.report import command_line, print_table, read_side
 from paraloom.models.nmt import Translator
 
-Pairs = set[frozenset[str]]
-Bounds = tuple[float, ...]
 MARGINS = (1.06, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4)
 COSINES = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 _THEIRS = """
@@ -58,7 +57,9 @@ def sentences(data: Path, nmt: str, books: Path | None, known: int, others: int)
     return [*map(list, zip(*kept, strict=True)), sorted(found)[:others]]
 
 
-def show(name: str, command: list[str], found: Path, known: Pairs, bounds: Bounds) -> None:
+def show(
+    name: str, command: list[str], found: Path, known: set[frozenset[str]], bounds: Sequence[float]
+) -> None:
     """Run a command, and print its cost, and precision and recall by threshold of its score."""
     used = cost(command)
     rows = pq.read_table(found).to_pylist()

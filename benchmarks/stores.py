@@ -163,9 +163,8 @@ def measure_receipts(number: int, delay: float) -> None:
         connect([])
         folder = f"{google_store.BUCKET}/score"
         for i in range(number):
-            receipt = shards.Receipt(
-                name=f"part-{i:05d}", key="key", rows_in=0, shards=(), rejected={}
-            )
+            name = f"part-{i:05d}"
+            receipt = shards.Receipt(name=name, key="key", rows_in=0, shards=(), rejected={})
             shards.write_receipt(folder, receipt)
         store.delay = delay
         for what in ("first", "second"):

@@ -53,8 +53,7 @@ def _data(options: SystemOptions) -> LabelledSplit:
 def _pearson(model: SentenceEncoder, sets: Sequence[LabelledPairs]) -> NDArray[np.float64]:
     """Return Pearson × 100 with resampled pairs, the mean over data sets."""
     found = [resampled(scores(model.embed, pairs, model.compare), pairs) for pairs in sets]
-    mean: NDArray[np.float64] = np.mean([of.pearson for of in found], axis=0)
-    return mean
+    return np.asarray(np.mean([of.pearson for of in found], axis=0))
 
 
 def _test(metrics: Mapping[str, Any]) -> Scores:

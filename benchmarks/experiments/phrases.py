@@ -24,7 +24,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import load_vectors
 from paraloom.papers.analyses import phrase_table
 from paraloom.papers.options import PhrasesOptions, SystemOptions
-from paraloom.papers.tasks.phrase_data import read_phrase_data
+from paraloom.papers.tasks.phrases import read_phrase_data
 
 _NEGATIVES = (9, 29, 99)
 _SHARES = {"1%": (0.01, 60), "10%": (0.1, 30), "100%": (1.0, 12)}  # and epochs

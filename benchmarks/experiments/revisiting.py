@@ -251,9 +251,8 @@ def _figures_at_hand(inputs: Inputs) -> dict[str, dict[str, float]]:
 
 
 def _wg4(plain: dict[str, SystemOptions], inputs: Inputs) -> Table:
-    rows = {
-        name: _regular(name if name == "AVG" else f"{name}, {BOTH}", plain) for name in _WG4_MODELS
-    }
+    rows = {name: _regular(f"{name}, {BOTH}", plain) for name in _WG4_MODELS}
+    rows["AVG"] = _regular("AVG", plain)
     paper = _figures_at_hand(inputs)
     measures = {key: key if key.count(" ") > 1 else f"{key}, mean" for key in paper["AVG"]}
     measures["sick"] = "SICK trial (W&G: test)"

@@ -1,4 +1,4 @@
-"""What documents say of declared keys and classes: the page of the configuration, JSON Schemas.
+"""Generates what documents say about declared keys and classes.
 
 `python -m paraloom.papers.documentation` writes `configs/schema.json`, `docs/configuration.md`,
 `docs/results.schema.json`, and the `tables` of other pages.
@@ -49,20 +49,20 @@ TEMPLATE = Path(__file__).with_name("configuration.md.j2")
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a configuration."""
+    """Return the JSON Schema of a configuration."""
     found = _plain(SystemConfig.model_json_schema())
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 
 class _Written(GenerateJsonSchema):
-    """The schema of written values: values with a default are always written, too."""
+    """The schema of written values. Values with a default are always written, too."""
 
     def field_is_required(self, field: Any, total: bool) -> bool:
         return True
 
 
 def results_schema() -> dict[str, Any]:
-    """The JSON Schema of what `--json` writes: for each command, the property of its name."""
+    """Return the JSON Schema of what `--json` writes, with a property for each command."""
     forms: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]]
     forms = [(name, "serialization", form) for name, form in FORMS.items()]
     found, whole = TypeAdapter.json_schemas(forms, schema_generator=_Written)
@@ -72,8 +72,7 @@ def results_schema() -> dict[str, Any]:
 
 
 def _plain(node: Any) -> Any:
-    """The schema without generated titles and whole sections as defaults, with one-line
-    descriptions."""
+    """Remove generated titles and whole sections as defaults, and put descriptions on one line."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, dict):
@@ -90,7 +89,7 @@ def _plain(node: Any) -> Any:
 
 
 def page() -> str:
-    """The configuration page in Markdown: one table for each section."""
+    """Return the configuration page in Markdown, with one table for each section."""
     environment = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     whole = schema()
@@ -100,7 +99,7 @@ def page() -> str:
 def _sections(
     name: str, section: dict[str, Any], defs: dict[str, Any]
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Name, description and keys of a section, then of those within it."""
+    """Yield the name, description and keys of a section, and of the sections within it."""
     keys, inner = {}, {}
     for key, field in section["properties"].items():
         options = (field, *field.get("anyOf", []))

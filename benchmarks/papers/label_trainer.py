@@ -1,4 +1,4 @@
-"""Training of an encoder and its head on labelled pairs; development data select the epoch."""
+"""Training of an encoder and its head on labelled pairs. Development data select the epoch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,27 +33,23 @@ class LabelledExamples(Pool["LabelledExamples"]):
 
     @classmethod
     def of(cls, data: LabelledPairs, model: SentenceEncoder) -> Self:
-        """A data set in the ids of the model's vocabularies."""
+        """Convert a data set to ids of the model's vocabularies."""
         first, second = (
             ids_by_kind(model.vocabularies, side) for side in (data.first, data.second)
         )
         return cls(first, second, torch.from_numpy(data.scores).float())
 
     def take(self, rows: NDArray[np.int64]) -> Self:
-        """The pairs of `rows`, in their order."""
+        """Return the pairs of `rows`, in their order."""
         return type(self)(
             take_all(self.first, rows), take_all(self.second, rows), self.labels[rows]
         )
 
 
 class LabelTrainer(Trainer[LabelledExamples]):
-    """Training of a model with a head; `fit` leaves the weights of the best epoch.
-
-    `lambda_w` pulls the word vectors towards their initial values; `lambda_c` pulls all other
-    weights towards zero, or with `anchored` towards their initial values.
-
-    With adadelta, word vectors are not trained.
-    """
+    """Trains a model with a head. `fit` leaves the weights of the best epoch. `lambda_w` pulls the
+    word vectors towards their initial values. `lambda_c` pulls all other weights towards zero or,
+    with `anchored`, towards their initial values. With Adadelta, word vectors are not trained."""
 
     def __init__(
         self,
@@ -67,7 +63,7 @@ class LabelTrainer(Trainer[LabelledExamples]):
         patience: int | None = None,
     ) -> None:
         assert model.head is not None
-        self.model, self.algorithm, self.label_head = model, algorithm, model.head
+        self.model, self.label_head = model, model.head
         self.adam = self.trains_words = algorithm == "adam"
 
         def evaluate() -> float:
@@ -89,18 +85,18 @@ class LabelTrainer(Trainer[LabelledExamples]):
         }
 
     def new_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
-        """Adam or Adadelta; `add_gradients` regularises."""
+        """Return Adam or Adadelta. `add_gradients` adds the regularisation."""
         if self.adam:
             return torch.optim.Adam(weights, self.options.learning_rate, fused=True)
         return torch.optim.Adadelta(weights, 1.0, rho=0.95, eps=1e-6)
 
     def seed_noise(self) -> None:
-        """Seed the noise of an epoch."""
+        """Seed the noise at the beginning of an epoch."""
         if self.progress.row == 0:
             torch.manual_seed((self.seed << 20) + self.progress.epoch)
 
     def train_on(self, batch: LabelledExamples) -> None:
-        """One gradient step."""
+        """Make one gradient step."""
         sides = [batch.first, batch.second]
         if self.options.scramble:
             position = [self.seed, self.progress.epoch, self.progress.row]
@@ -111,7 +107,7 @@ class LabelTrainer(Trainer[LabelledExamples]):
         self.optimizer_step(self.label_head.loss(first, second, batch.labels.to(self.device)))
 
     def add_gradients(self) -> None:
-        """Add the gradient of λ ‖θ − θ₀‖²; θ₀ is zero for the weights of the head."""
+        """Add the gradient of λ ‖θ − θ₀‖², where θ₀ is zero for the weights of the head."""
         if self.options.lambda_c:
             for name, weight in self.weights.items():
                 if weight.grad is not None:
@@ -120,14 +116,15 @@ class LabelTrainer(Trainer[LabelledExamples]):
                     weight.grad.add_(away, alpha=2 * self.options.lambda_c)
 
     def metrics(self) -> dict[str, Any]:
-        """The chosen epoch and its score on the development data."""
+        """Return the selected epoch and its score on the development data."""
         found = self.evaluations()
         kept = {key: found[key] for key in ("development", "best_epoch", "epochs")}
         return {**kept, "seconds": round(self.progress.seconds, 2)}
 
 
 def label_errors(model: ComparedModel, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
-    """Pearson, Spearman and mean squared error of predicted labels, by data set and on average."""
+    """Return Pearson, Spearman and mean squared error of predicted labels, by data set and on
+    average."""
     found: dict[str, Any] = {}
     for data in sets:
         predicted = scores(model.embed, data, model.compare)
@@ -137,8 +134,6 @@ def label_errors(model: ComparedModel, sets: Sequence[LabelledPairs]) -> dict[st
             "mse": float(np.mean((predicted - data.scores) ** 2)),
         }
     if len(found) > 1:
-        found["mean"] = {
-            key: float(np.mean([of[key] for of in found.values()]))
-            for key in ("pearson", "spearman", "mse")
-        }
+        keys = ("pearson", "spearman", "mse")
+        found["mean"] = {key: float(np.mean([of[key] for of in found.values()])) for key in keys}
     return found

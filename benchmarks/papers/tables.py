@@ -1,4 +1,4 @@
-"""The documents' tables of scorers, formats, encoders, commands and columns, from declarations.
+"""The tables of documents, generated from declarations of scorers, formats, encoders and others.
 
 `make docs` writes the table NAME after the line `<!-- NAME: … -->` of a page, up to `<!-- end -->`.
 """
@@ -24,7 +24,7 @@ _MARKED = re.compile(r"(<!-- (\w+): [^\n]* -->\n).*?(<!-- end -->)", re.S)
 
 
 def names(page: str) -> list[str]:
-    """The tables of a page.
+    """Return the names of a page's tables.
 
     >>> names("<!-- columns: of a pair -->\\n<!-- end -->\\n")
     ['columns']
@@ -33,12 +33,12 @@ def names(page: str) -> list[str]:
 
 
 def filled(page: str) -> str:
-    """The text of a page with its tables as the code declares them now."""
+    """Return the text of a page with its tables as the code declares them now."""
     return _MARKED.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}{found[3]}", page)
 
 
 def table(rows: Iterable[Sequence[object]], *columns: object) -> Markdown:
-    """A Markdown table, whole numbers with separators; it ends in a newline."""
+    """Return a Markdown table that ends in a newline. Whole numbers have separators."""
 
     def shown(cell: object) -> str:
         text = plain(f"{cell:,}" if isinstance(cell, int) else cell)
@@ -63,8 +63,7 @@ def _values(scorer: Scorer) -> str:
 
 
 def _needs(scorer: Scorer) -> Markdown:
-    """What a scorer reads besides the two sides: columns, and its resource, with configuration keys
-    as code."""
+    """Return what a scorer reads besides the two sides, with keys as code."""
     columns = [code(name) for name in scorer.reads if name not in ("reference", "translation")]
     resource = [scorer.resource.remedy] if scorer.resource else []
     return Markdown(
@@ -73,19 +72,12 @@ def _needs(scorer: Scorer) -> Markdown:
 
 
 def _formats() -> Markdown:
-    rows = [
-        (
-            code(name),
-            _first_line(of),
-            Markdown(", ".join(map(code, of.named if of.is_mined else of.columns))),
-        )
-        for name, of in READERS.items()
-    ]
+    rows = []
+    for name, of in READERS.items():
+        about = (inspect.getdoc(type(of)) or "").partition("\n")[0].removesuffix(".")
+        columns = Markdown(", ".join(map(code, of.named if of.is_mined else of.columns)))
+        rows.append((code(name), Markdown(about), columns))
     return table(rows, code("input.format"), "what it is", "columns of a row")
-
-
-def _first_line(of: Any) -> Markdown:
-    return Markdown((inspect.getdoc(type(of)) or "").partition("\n")[0].removesuffix("."))
 
 
 def _encoders(*, papers: bool) -> Markdown:
@@ -127,14 +119,14 @@ def _paper_commands() -> Markdown:
 
 
 def _command(listed: Any, entries: Sequence[Command], start: str = "paraloom") -> tuple[str, str]:
-    """What a user must type, and the command's line in the help."""
+    """Return what a user must type, and the command's line in the help."""
     found = next((entry for entry in entries if entry.name == listed.name), None)
     words = _required(found.load().params) if found else ["COMMAND"]
     return code(" ".join([start, listed.name, *words])), listed.short_help or listed.help
 
 
 def _required(parameters: Sequence[Any]) -> Iterator[str]:
-    """All arguments, each in the first of its forms; then the required options."""
+    """Yield all arguments, each in the first of its forms, and then the required options."""
     for of in parameters:
         if of.param_type_name == "argument":
             first = of.metavar.partition("|")[0]
@@ -153,4 +145,4 @@ TABLES: dict[str, Callable[[], Markdown]] = {
     "paper_encoders": partial(_encoders, papers=True),
     "paper_commands": _paper_commands,
 }
-"""How each table is made."""
+"""The functions that make the tables."""

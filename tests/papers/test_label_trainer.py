@@ -90,7 +90,7 @@ def test_a_step_is_the_objective_with_pull(sick: Path, anchored: bool, monkeypat
             trainer.train_on(batch)
         return found
 
-    assert trainer.algorithm == "adam"
+    assert trainer.adam
     gradients = gradients_of(trainer)
     model.options = options.replace(lambda_c=0.0, lambda_w=0.0)
     plain = LabelTrainer(model, data, data, 1, anchored=anchored)

@@ -1,4 +1,4 @@
-"""Labelled pairs cut into pairs to train on, to choose the epoch by, and to report."""
+"""Splits of labelled pairs for training, for selecting the epoch, and for the test."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ STS_SHARES = (0.4, 0.1, 0.5)
 
 
 class LabelledSplit(NamedTuple):
-    """Pairs to train on, pairs that select the epoch, and data sets to report."""
+    """Pairs for training, pairs that select the epoch, and data sets to report."""
 
     train: LabelledPairs
     development: LabelledPairs
@@ -27,13 +27,15 @@ class LabelledSplit(NamedTuple):
 def split(
     paths: Sequence[str], *, held_out: float | None, train_trial: bool = False
 ) -> LabelledSplit:
-    """Read labelled pairs and split them.
+    """Read labelled pairs and split them. The split depends only on the names of the data sets.
 
-    Each STS data set is split by `STS_SHARES`; the parts are pooled. Of SICK's training pairs, a
-    share `held_out` is development data, and SICK's trial and test pairs are reported; without
-    `held_out`, the trial pairs are development data (W&G 4.3). With `train_trial`, if there are
-    test pairs, the trial pairs are training pairs, too, 5,000 in all (MaLSTM). The split depends
-    only on the name of the data set, not on a seed.
+    Each STS data set is split by `STS_SHARES`, and the parts are pooled. Of SICK's training pairs,
+    a share `held_out` selects the epoch, and the trial and test pairs are reported.
+
+    Args:
+        held_out: with None, SICK's trial pairs select the epoch (W&G 4.3).
+        train_trial: whether the trial pairs are also training pairs, 5,000 in all, if there are
+            test pairs (MaLSTM).
     """
     sets = [data for path in paths for data in read_labelled(path)]
     if len({data.scale for data in sets}) > 1:
@@ -42,10 +44,8 @@ def split(
             "train on one of them"
         )
     if sets[0].scale == STS_SCALE:
-        parts = [shares(data, STS_SHARES) for data in sets]
-        return LabelledSplit(
-            pool([p[0] for p in parts]), pool([p[1] for p in parts]), [p[2] for p in parts]
-        )
+        first, second, third = zip(*(shares(data, STS_SHARES) for data in sets), strict=True)
+        return LabelledSplit(pool(first), pool(second), [*third])
     trial, test = ([data for data in sets if data.name == name] for name in ("trial", "test"))
     train = [data for data in sets if data.name not in ("trial", "test")]
     if not train:
@@ -64,7 +64,7 @@ def split(
 
 
 def shares(data: LabelledPairs, sizes: Sequence[float]) -> list[LabelledPairs]:
-    """A data set split at random into parts of these relative sizes."""
+    """Split a data set at random into parts of these relative sizes."""
     name = f"{data.group} {data.name}"
     random = np.random.default_rng(xxhash.xxh3_64_intdigest(name.encode()))
     order = random.permutation(len(data))
@@ -76,7 +76,7 @@ def shares(data: LabelledPairs, sizes: Sequence[float]) -> list[LabelledPairs]:
 
 
 def take(data: LabelledPairs, rows: NDArray[np.int64]) -> LabelledPairs:
-    """The pairs of `rows`."""
+    """Return the pairs of `rows`."""
     return replace(
         data,
         first=data.first.take(pa.array(rows)),
@@ -88,7 +88,7 @@ def take(data: LabelledPairs, rows: NDArray[np.int64]) -> LabelledPairs:
 
 
 def pool(sets: Sequence[LabelledPairs]) -> LabelledPairs:
-    """The pairs of all sets as one; with entailment judgments if all sets have them."""
+    """Join data sets. The result has entailment judgments if all sets have them."""
     judged = [data.entailment for data in sets if data.entailment is not None]
     return LabelledPairs(
         group=sets[0].group if len(sets) == 1 else "pooled",

@@ -18,14 +18,12 @@ from paraloom.papers.datasets.splits import take
 _WORDNET = ("data.noun", "data.verb", "data.adj", "data.adv")
 
 Synonyms = Mapping[str, Sequence[str]]
-"""The synonyms of each word; all are single words in lower case."""
+"""The synonyms of each word. All are single words in lower case."""
 
 
 def read_synonyms(path: Path | str) -> Synonyms:
-    """Read a thesaurus: WordNet's folder (`data.noun` …), or a file for `read_phrases`.
-
-    Synonyms are the words of one synset, or the paraphrases; phrases of several words are left out.
-    """
+    """Read a thesaurus: a WordNet folder (`data.noun` …), or a file for `read_phrases`. Synonyms
+    are the words of a synset, or paraphrases that are single words."""
     path = Path(path)
     pairs = _wordnet(path) if path.is_dir() else read_phrases(path)
     found: dict[str, dict[str, None]] = {}
@@ -39,28 +37,26 @@ def read_synonyms(path: Path | str) -> Synonyms:
 
 
 def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
-    """Ordered pairs of words of a synset."""
+    """Yield ordered pairs of words of a synset."""
     files = [folder / name for name in _WORDNET if (folder / name).is_file()]
     if not files:
         raise UserError(f"{folder}: no WordNet here (none of {', '.join(_WORDNET)})")
     for file in files:
         for number, line in numbered_lines(file):
-            if line.startswith("  "):  # the licence
+            if line.startswith("  "):  # a line of the licence
                 continue
             with in_one_line(f"{file}: line {number} is no synset"):
                 # offset, file, type, number of words (hexadecimal), then each word and its sense
                 fields = line.split(" ")
                 words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
-            # adjectives may end in a marker, as in galore(ip)
+            # Adjectives may end in a marker, as in galore(ip).
             yield from permutations((word.partition("(")[0] for word in words), 2)
 
 
 def augmented(data: LabelledPairs, synonyms: Synonyms, count: int, *, seed: int) -> LabelledPairs:
-    """`count` copies of random pairs of `data`, with words replaced by synonyms.
-
-    In each pair, r words that have synonyms are replaced, where r is sampled with P(r) ∝ 2⁻ʳ. A
-    pair without such words is unchanged.
-    """
+    """Return `count` copies of random pairs of `data`, with words replaced by synonyms. In each
+    pair, r words that have synonyms are replaced, where P(r) ∝ 2⁻ʳ. A pair without such words is
+    unchanged."""
     random = Random(f"augment {seed}")
     sides = data.first.to_pylist(), data.second.to_pylist()
     rows = [random.randrange(len(data.scores)) for _ in range(count)]

@@ -1,8 +1,8 @@
 """MaLSTM: the distance of an LSTM's states of two sentences (Mueller & Thyagarajan 2016).
 
 Word vectors are not trained. The LSTM starts from small Gaussian weights and open forget gates. It
-is pre-trained on other labelled pairs, if there are any, then trained on the data and on copies of
-it with synonyms.
+is first trained on other labelled pairs, if there are any, and then on the data and on copies of
+them with synonyms.
 """
 
 from collections.abc import Sequence
@@ -28,21 +28,19 @@ from paraloom.papers.heads import Manhattan
 from paraloom.papers.label_trainer import LabelTrainer, label_errors
 from paraloom.papers.options import SystemOptions
 
-_SCALE = 0.01  # standard deviation of the initial weights; chosen on held-out pairs of SICK
+_SCALE = 0.01  # standard deviation of the initial weights, chosen on held-out pairs of SICK
 _FORGET = 2.5  # initial bias of the forget gates
 FOLDS = 5
 _C = (1.0, 10.0, 100.0)
-_GAMMA = (0.1, 0.3, 1.0)  # over the number of features
+_GAMMA = (0.1, 0.3, 1.0)  # divided by the number of features
 
 
 def train(
     options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
-    """Train on labelled pairs; the model predicts labels.
-
-    The metrics are the trainer's, the numbers of pairs, `bandwidth` (of the calibration), `test`,
-    `uncalibrated` (the same without calibration) and, for SICK, `entailment`.
-    """
+    """Train a model that predicts labels on labelled pairs. The metrics are the trainer's, the
+    numbers of pairs, `bandwidth` (of the calibration), `test`, `uncalibrated` (the same without
+    calibration) and, for SICK, `entailment`."""
     section = options.malstm
     assert section is not None
     data = split(section.data, held_out=section.held_out, train_trial=True)
@@ -109,7 +107,7 @@ def initialise(encoder: nn.Module, seed: int) -> None:
 
 
 def rescaled(data: LabelledPairs, scale: tuple[float, float]) -> LabelledPairs:
-    """A data set with its labels rescaled to another scale."""
+    """Rescale the labels of a data set to another scale."""
     relative = (data.scores - data.scale[0]) / (data.scale[1] - data.scale[0])
     scores = scale[0] + relative * (scale[1] - scale[0])
     return replace(data, scores=scores, scale=scale, entailment=None)
@@ -118,14 +116,9 @@ def rescaled(data: LabelledPairs, scale: tuple[float, float]) -> LabelledPairs:
 def entailment(
     embed: Embed, train: LabelledPairs, tests: Sequence[LabelledPairs], *, seed: int
 ) -> dict[str, Any]:
-    """Train an RBF-kernel SVM, one versus the rest, on |a − b| and a ⊙ b.
-
-    Cross-validation in `FOLDS` selects C and γ. Features are standardised, which the paper does not
-    mention.
-
-    Returns, in percent, `cross_validation` (accuracy of the selected C and γ), and `accuracy` by
-    data set.
-    """
+    """Train a one-versus-rest SVM with an RBF kernel on |a − b| and a ⊙ b. Cross-validation in
+    `FOLDS` selects C and γ. Features are standardised, which the paper does not mention.
+    `cross_validation` and the `accuracy` by data set are in percent."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.pipeline import make_pipeline

@@ -28,7 +28,7 @@ SHAPE = ("model", "dim", "hidden", "cell", "combine", "mix", "tags")
 def train(
     options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
-    """Train on labelled pairs; the model predicts labels."""
+    """Train a model that predicts labels on labelled pairs."""
     section = options.similarity
     assert section is not None
     data = split(section.data, held_out=section.held_out)
@@ -56,7 +56,7 @@ def train(
 
 
 def trained_model(options: EmbeddingOptions, folder: str) -> SentenceEncoder:
-    """The encoder of a model folder, to be trained further with `options`."""
+    """Return the encoder of a model folder, to be trained further with `options`."""
     if options.vector_file:
         raise UserError(
             f"embeddings.initial_vectors: the model {folder} brings its own vectors; take one away"
