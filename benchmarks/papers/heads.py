@@ -37,10 +37,6 @@ class Head(nn.Module):
         """Return the training loss, a scalar, of vectors [n, dim] twice and labels [n]."""
         raise NotImplementedError
 
-    def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return predicted labels, [n], of vectors [n, dim] twice."""
-        raise NotImplementedError
-
     @torch.no_grad()
     def predict(
         self, first: NDArray[np.floating], second: NDArray[np.floating]

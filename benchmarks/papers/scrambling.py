@@ -27,23 +27,20 @@ def scrambled(
     for number, side in enumerate(sides):
         if options.scramble_variant == "sentences" and number:
             chosen = random.random(count) < options.scramble
-        words = side.get("words")
-        if words is None:
-            found.append(side)
-            continue
-        if options.scramble_swaps is None:
-            words = shuffled(words, chosen, options.tags, random)
-        else:
-            swaps = np.where(chosen, random.poisson(options.scramble_swaps, count), 0)
-            words = _swapped(words, swaps, options.tags, random)
-        found.append({**side, "words": words})
+        if (words := side.get("words")) is not None:
+            if options.scramble_swaps is None:
+                words = shuffled(words, chosen, options.tags, random)
+            else:
+                swaps = np.where(chosen, random.poisson(options.scramble_swaps, count), 0)
+                words = _swapped(words, swaps, options.tags, random)
+            side = {**side, "words": words}
+        found.append(side)
     return found
 
 
 def _swapped(
     column: RaggedIds, swaps: NDArray[np.int64], tags: Tags, random: np.random.Generator
 ) -> RaggedIds:
-    """Swap two different words of each sentence as often as `swaps` says."""
     first, last = tag_edges(tags)
     words = column.lengths - first - last
     swaps = np.where(words > 1, swaps, 0)

@@ -21,13 +21,12 @@ from paraloom.models.embeddings.model import load_encoder, weights
 from paraloom.models.embeddings.ragged_columns import Sentences
 from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.errors import UserError
-from paraloom.papers import label_trainer as module
 from paraloom.papers import tasks
 from paraloom.papers.heads import Distribution
-from paraloom.papers.label_trainer import LabelledExamples, LabelTrainer
 from paraloom.papers.options import SimilarityOptions, SystemOptions
+from paraloom.papers.tasks import similarity as module
 from paraloom.papers.tasks import train
-from paraloom.papers.tasks.similarity import SHAPE, trained_model
+from paraloom.papers.tasks.similarity import SHAPE, LabelledExamples, LabelTrainer, trained_model
 from paraloom.pipeline import cli
 from tests.labelled import write_sick
 from tests.models.embeddings.encoders.test_encoders import gradient_of

@@ -31,11 +31,9 @@ def disagreements(
     models: tuple[ComparedModel, ComparedModel], data: Sequence[LabelledPairs], *, count: int = 10
 ) -> tuple[list[Disagreement], list[Disagreement]]:
     """Return the `count` pairs with the largest advantage of the second model, then of the first.
-
     The advantage is the difference of absolute errors. The largest comes first. Cosines are not
     predicted labels, so they are rescaled for each data set: the lowest score becomes the lower end
-    of the labels' scale, and the highest score the upper end.
-    """
+    of the labels' scale, and the highest score the upper end."""
     found: list[tuple[float, Disagreement]] = []  # with the advantage of the second model
     for pairs in data:
         both = [

@@ -49,12 +49,10 @@ def gate_norms(
     *,
     max_tokens: int | None = None,
 ) -> Norms:
-    """Return the moments of the gates' L1 norms by label, with the largest mean first.
-
-    With two directions, the norm of a word is the mean of both. spaCy reads the tokens of the
-    encoder with their capital letters. Sentences of more than `max_tokens` are left out, because
-    their parses are less certain (footnote 8: 15).
-    """
+    """Return the moments of the gates' L1 norms by label, with the largest mean first. With two
+    directions, the norm of a word is the mean of both. spaCy reads the tokens of the encoder with
+    their capital letters. Sentences of more than `max_tokens` are left out, because their parses
+    are less certain (footnote 8: 15)."""
     input, networks = _networks(model)
     by_label: tuple[dict[str, list[Moments]], ...] = tuple(defaultdict(list) for _ in range(3))
     for batch in batches:
@@ -111,12 +109,11 @@ def _networks(model: SentenceEncoder) -> tuple[Input, list[GRAN]]:
 def _norms(
     model: SentenceEncoder, input: Input, networks: list[GRAN], text: pa.StringArray
 ) -> NDArray[np.float64]:
-    """Return one norm per token without tags, [tokens]."""
     ids = ids_by_kind(model.vocabularies, text)["words"]
-    gated = (network.averaged_gate(input(ids)) for network in networks)
-    norms = np.mean(
-        [gates.sum(dim=1).double().cpu().numpy()[trie.paths] for gates, trie in gated], axis=0
-    )
+    batch = input(ids)
+    gated = (network.averaged_gate(batch) for network in networks)
+    sums = [gates.sum(dim=1).double().cpu().numpy()[trie.paths] for gates, trie in gated]
+    norms = np.mean(sums, axis=0)
     start, end = tag_edges(model.vocabularies["words"].tags)
     return np.asarray(norms[~edges(ids.offsets, head=start, tail=end)])
 
@@ -148,18 +145,15 @@ def command(
         notify([f"--spacy: this pipeline parses {parses}, the texts are {texts}"])
     batches = (pa.array(batch, pa.string()) for batch in line_batches(sys.stdin.buffer))
     norms_by_kind = gate_norms(encoder, parser, batches, max_tokens=max_tokens)._asdict()
-    tables = []
+    tables, results = [], {}
     for kind, norms in norms_by_kind.items():
         shown = ((label, of) for label, of in norms.items() if of.count >= least)
         rows = [(label, f"{of.count:,}", f"{of.mean:.2f}") for label, of in shown]
-        heads = ("words", "mean norm")
-        tables.append(number_table(None, kind.replace("_", " "), numbers=heads, rows=rows))
-    console().print(Columns(tables))
-    results = {
-        kind: {
+        results[kind] = {
             label: {"words": of.count, "mean": of.mean, "deviation": of.deviation}
             for label, of in norms.items()
         }
-        for kind, norms in norms_by_kind.items()
-    }
+        heads = ("words", "mean norm")
+        tables.append(number_table(None, kind.replace("_", " "), numbers=heads, rows=rows))
+    console().print(Columns(tables))
     write_json(json, results)

@@ -200,7 +200,6 @@ def _gaps(reference: TokenIds, translation: TokenIds) -> tuple[np.ndarray, np.nd
 def _texts(
     side: TokenIds, words: pa.StringArray, starts: np.ndarray, ends: np.ndarray
 ) -> pa.StringArray:
-    """Join the words of each span by spaces."""
     lengths = ends - starts
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)

@@ -33,11 +33,9 @@ def choose(
     seed: int = 0,
 ) -> NDArray[np.bool_]:
     """Return whether the paraphrase of each pair scores highest among `among` phrases, bool [n].
-
     The paraphrase is the right side of the pair. The other phrases are sampled from `others`, whose
     phrases are distinct, without the two sides of the pair. The samples are the same for every
-    model. A tie counts as an error (Zhou et al. 2017).
-    """
+    model. A tie counts as an error (Zhou et al. 2017)."""
     if len(others) < among + 1:
         raise UserError(f"{len(others)} phrases are too few to choose among {among}")
     texts = pa.concat_arrays([*pairs, others]).unique()
@@ -209,7 +207,6 @@ def _scores(model: ComparedModel, first: pa.StringArray, second: pa.StringArray)
 
 
 def _columns(path: Path, separator: str, count: int, form: str) -> Iterator[list[str]]:
-    """Yield the columns of every line, without surrounding spaces."""
     number = 0
     for number, line in numbered_lines(path):
         columns = [column.strip() for column in line.split(separator)]

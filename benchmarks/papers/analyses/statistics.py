@@ -136,7 +136,6 @@ def entropy(occurrences: np.ndarray) -> Moments:
 
 
 def _measure(corpus: Corpus, idf: WordVectors) -> dict[str, Moments]:
-    """Return the moments of scores and sentences."""
     total = defaultdict[str, Moments](Moments)
     for batch in _batches(corpus, lambda field: pa.types.is_floating(field.type)):
         found = {}
@@ -165,12 +164,10 @@ def sentence_moments(pairs: PairText, idf: WordVectors) -> dict[str, Moments]:
 
 
 def top_levels(parser: Parser, texts: Iterable[str]) -> Iterator[str]:
-    """Yield the top two levels of the dependency parse of each text that has a token.
-
-    The paper takes the levels of constituency parses, which spaCy does not produce. The levels are
-    the part of speech of the root, and the relations of its direct dependents, from left to right.
-    `A dog runs fast.` gives `nsubj VERB advmod punct`. Sentences are separated by ` | `.
-    """
+    """Yield the top two levels of the dependency parse of each text that has a token. The paper
+    takes the levels of constituency parses, which spaCy does not produce. The levels are the part
+    of speech of the root, and the relations of its direct dependents, from left to right. `A dog
+    runs fast.` gives `nsubj VERB advmod punct`. Sentences are separated by ` | `."""
     for doc in parser.parse(text for text in texts if len(text) <= parser.pipeline.max_length):
         roots = [token for token in doc if token.head.i == token.i]
         if roots:
@@ -295,7 +292,6 @@ def _values(of: Moments | None) -> dict[str, float] | None:
 
 
 def _print(corpora: Sequence[Mapping[str, Any]], idf: str, spacy: str | None) -> None:
-    """Print the corpora side by side: mean ± standard deviation."""
     rows = [["pairs", *(f"{corpus['pairs']:,}" for corpus in corpora)]]
     for name in dict.fromkeys(name for corpus in corpora for name in corpus["statistics"]):
         values = (corpus["statistics"].get(name) for corpus in corpora)

@@ -59,12 +59,10 @@ def transfer_table(models: Sequence[str], results: dict[str, Any]) -> Table:
 
 
 def evaluate(embed: Embed, task: TransferTask, *, seed: int = 1) -> TaskScores:
-    """Return the scores of a logistic regression on a model's vectors.
-
-    The regression is trained on the training part and tested on the test part. A task without a
-    test part is evaluated by cross-validation in `FOLDS`. A tenth of the training part selects the
-    strength of the regularisation.
-    """
+    """Return the scores of a logistic regression on a model's vectors. The regression is trained on
+    the training part and tested on the test part. A task without a test part is evaluated by
+    cross-validation in `FOLDS`. A tenth of the training part selects the strength of the
+    regularisation."""
     return _judge(*predictions(embed, task, seed=seed), task.name)
 
 
@@ -84,7 +82,6 @@ def predictions(
 
 
 def _features(embed: Embed, examples: LabelledSentences) -> Vectors:
-    """Return the vectors of sentences, or the features of pairs."""
     if examples.second is None:
         return embed(examples.first)
     return pair_features(embed, examples.first, examples.second)

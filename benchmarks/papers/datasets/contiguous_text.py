@@ -35,9 +35,7 @@ class TextBlock(NamedTuple):
 
 
 def read_text(
-    paths: Sequence[Path | str],
-    format: TextFormat = "plain",
-    language: str = ENGLISH,
+    paths: Sequence[Path | str], format: TextFormat = "plain", language: str = ENGLISH
 ) -> Iterator[TextBlock]:
     """Yield the sentences of files, plain or gzip, in blocks.
 
@@ -53,9 +51,8 @@ def read_text(
         while block := list(islice(rows, _SENTENCES)):
             documents, sentences = zip(*block, strict=True)
             last = documents[-1]
-            yield TextBlock(
-                pa.array(sentences, pa.string()), before + np.array(documents, np.int64)
-            )
+            numbers = before + np.array(documents, np.int64)
+            yield TextBlock(pa.array(sentences, pa.string()), numbers)
         if last < 0:
             raise UserError(f"{path}: no sentence in it")
         before += last + 1
@@ -150,7 +147,6 @@ def _paragraphs(path: Path) -> Iterator[str]:
 
 
 def _rows(path: Path, format: TextFormat) -> Iterator[tuple[int, str]]:
-    """Yield the numbers of documents, and the sentences."""
     document = 0
     for number, line in numbered_lines(path):
         columns = line.split("\t") if format == "czeng20" else [line]

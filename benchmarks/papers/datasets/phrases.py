@@ -81,12 +81,10 @@ class PhraseSplit(NamedTuple):
 
 
 def split(pairs: PhrasePairs, held_out: float, by: HeldOut = "pairs") -> PhraseSplit:
-    """Split pairs at random: a share `held_out` for the test, the same share for development.
-
-    With `by="phrases"`, these are shares of the phrases, which are left out with all their pairs. A
-    test pair then has at least one phrase that training does not contain. Whether a pair or phrase
-    is left out depends only on its text.
-    """
+    """Split pairs at random: a share `held_out` for the test, the same share for development. With
+    `by="phrases"`, these are shares of the phrases, which are left out with all their pairs. A test
+    pair then has at least one phrase that training does not contain. Whether a pair or phrase is
+    left out depends only on its text."""
     texts = [pc.binary_join_element_wise(*pairs, "\t")] if by == "pairs" else list(pairs)
     hashes = np.min([text_hashes(text) for text in texts], axis=0)
     ends = [threshold(held_out), threshold(2 * held_out)]

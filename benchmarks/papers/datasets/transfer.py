@@ -46,10 +46,8 @@ class TransferTask:
 
 
 class _Form:
-    """A published form of a task: its reader, its training files, and its tested file by part.
-
-    The first tested file that exists is reported.
-    """
+    """A published form of a task: its reader, its training files, and its tested file by part. The
+    first tested file that exists is reported."""
 
     def __init__(self, read: _Reader, *train: str, **tests: str) -> None:
         self.read, self.train, self.tests = read, train, tests

@@ -156,7 +156,6 @@ def uniform_vectors(size: int, dim: int, seed: int) -> Tensor:
 
 
 def _sentences(batch: RaggedBatch, start: int, end: int) -> RaggedBatch:
-    """Return the sentences `start:end` of a batch."""
     offsets = batch.offsets[start : end + 1]
     rows = batch.rows[offsets[0] : offsets[-1]]
     return batch._replace(rows=rows, offsets=offsets - offsets[0])

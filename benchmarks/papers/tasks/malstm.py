@@ -22,11 +22,10 @@ from paraloom.models.embeddings.tasks import RunInputs
 from paraloom.models.embeddings.training.initial_model import device_of, new_model
 from paraloom.models.errors import UserError
 from paraloom.papers.analyses.transfer import pair_features
-from paraloom.papers.datasets.splits import pool, shares, split
-from paraloom.papers.datasets.synonyms import augmented, read_synonyms
+from paraloom.papers.datasets.splits import augmented, pool, read_synonyms, shares, split
 from paraloom.papers.heads import Manhattan
-from paraloom.papers.label_trainer import LabelTrainer, label_errors
 from paraloom.papers.options import SystemOptions
+from paraloom.papers.tasks.similarity import LabelTrainer, label_errors
 
 _SCALE = 0.01  # standard deviation of the initial weights, chosen on held-out pairs of SICK
 _FORGET = 2.5  # initial bias of the forget gates
@@ -54,19 +53,16 @@ def train(
     model.head = head
     initialise(model.encoder, seed)
 
-    def trainer_of(train: LabelledPairs, development: LabelledPairs) -> LabelTrainer:
-        return LabelTrainer(
-            model, train, development, seed, algorithm="adadelta", patience=section.patience
-        )
-
+    settings: dict[str, Any] = {"algorithm": "adadelta", "patience": section.patience}
     if other:
-        trainer_of(*shares(pool(other), (1 - section.held_out, section.held_out))).fit()
+        rest, held_out = shares(pool(other), (1 - section.held_out, section.held_out))
+        LabelTrainer(model, rest, held_out, seed, **settings).fit()
     pairs = data.train
     if section.synonyms:
         synonyms = read_synonyms(section.synonyms)
         more = augmented(data.train, synonyms, section.augmented, seed=seed)
         pairs = pool([replace(data.train, entailment=None), more])
-    trainer = trainer_of(pairs, data.development)
+    trainer = LabelTrainer(model, pairs, data.development, seed, **settings)
     trainer.fit()
     metrics = {
         "pairs": len(data.train),
@@ -93,9 +89,7 @@ def initialise(encoder: nn.Module, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     networks = [module for module in encoder.modules() if isinstance(module, nn.LSTM)]
     if not networks:
-        raise UserError(
-            "embeddings.model: MaLSTM needs an encoder with an LSTM in it, such as lstm"
-        )
+        raise UserError("embeddings.model: MaLSTM needs an encoder with an LSTM, such as lstm")
     with torch.no_grad():
         for network in networks:
             from_input, recurrent, bias, other_bias = network.all_weights[0]
@@ -129,19 +123,14 @@ def entailment(
     of_each = "onevsrestclassifier__estimator__"
     gammas = [gamma / features.shape[1] for gamma in _GAMMA]
     grid = {f"{of_each}C": _C, f"{of_each}gamma": gammas}
-    one_versus_rest = OneVsRestClassifier(SVC(kernel="rbf", cache_size=500))
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), one_versus_rest),
-        grid,
-        cv=StratifiedKFold(FOLDS, shuffle=True, random_state=seed),
-    )
+    svms = OneVsRestClassifier(SVC(kernel="rbf", cache_size=500))
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    search = GridSearchCV(make_pipeline(StandardScaler(), svms), grid, cv=folds)
     search.fit(features, _judgments(train))
     accuracy = {}
     for data in tests:
-        features = pair_features(embed, data.first, data.second)
-        accuracy[f"{data.group} {data.name}"] = 100 * float(
-            search.score(features, _judgments(data))
-        )
+        share = search.score(pair_features(embed, data.first, data.second), _judgments(data))
+        accuracy[f"{data.group} {data.name}"] = 100 * float(share)
     return {"cross_validation": 100 * float(search.best_score_), "accuracy": accuracy}
 
 

@@ -286,10 +286,8 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         """Make one step on a mini-batch. Every phrase in it is encoded once."""
         rows = self.contrasts(batch)
         n, k = rows.shape
-        used, index = np.unique(
-            np.concatenate([batch.left, batch.right, rows.clip(min=0).ravel()]),
-            return_inverse=True,
-        )
+        every = np.concatenate([batch.left, batch.right, rows.clip(min=0).ravel()])
+        used, index = np.unique(every, return_inverse=True)
         self.seed_noise()
         vectors = dropout(self.encode(take_all(self.phrases, used)), self.section.dropout)
         vectors = vectors.index_select(0, torch.from_numpy(index).to(self.device))
