@@ -99,7 +99,7 @@ _STEPS = 10
 _SMALL = "Decoding Decoders on three books with 1000 words"
 _NOTE = (
     "21,000 sentences, 3 epochs with a rate of 0.003, batches of 32, words of 300 components, GRUs "
-    "of 200 units. The paper's means of STS have MSRvid (2012) and SMT (2013), ours do not."
+    "of 200 units. The paper's means of STS include MSRvid (2012) and SMT (2013), and ours do not."
 )
 
 
@@ -248,7 +248,7 @@ def _steps(models: Mapping[str, ContextCell]) -> Table:
         f"{_SMALL}: unrolled steps (Figure 2; cosine: Figure 3)",
         rows,
         claims,
-        note="The models of the table before.",
+        note="The models are those of the first table.",
         prefixes=prefixes,
         measures={
             f"{compare} {key}": f"{head}, {compare}"
@@ -273,7 +273,7 @@ def _transfer_tasks(models: Mapping[str, ContextCell]) -> Table:
         measures={task: task for task in _TASKS},
         prefixes={name: f"{vector} " for name, (_, vector) in named.items()},
         paper=paper,
-        note="The models of the table before.",
+        note="The models are those of the first table.",
         unit="Accuracy in %; SICK-R: Pearson × 100",
     )
 

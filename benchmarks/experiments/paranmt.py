@@ -199,8 +199,8 @@ def _by_year(encoders: Mapping[str, EncoderCell]) -> Table:
         printed_claims([*_PAIRS, *pairs], TABLE_7, [*_OVER_SINGLE, *pairs]),
         measures={**_YEARS, "sick": "SICK trial"},
         paper=TABLE_7,
-        note=f"{_AS_BEFORE} The paper's means have MSRvid (2012) and SMT (2013), ours do not; it "
-        "has no figures by data set, so that levels cannot be compared. SICK is ours.",
+        note=f"{_AS_BEFORE} The paper's means include MSRvid (2012) and SMT (2013), and ours do "
+        "not. Levels cannot be compared, as the paper has no figures by data set. SICK is ours.",
     )
 
 

@@ -120,8 +120,8 @@ def tables(inputs: Inputs) -> dict[str, Table]:
         measures={"development": "development", "chosen": "correct"},
         prefixes={row: "cosine " if row == "AVG, cosine" else "" for row in rows},
         unit="Of 100 choices",
-        note="12 epochs with all pairs, 30 with 10%, 60 with 1%; "
-        "batches of 128, 200 units, words of 300 dimensions that the GRU does not train.",
+        note="12 epochs with all pairs, 30 with 10%, 60 with 1%. Batches of 128, 200 units, words "
+        "of 300 dimensions. The GRU does not train the words.",
         paper={"AVG, cosine": {"chosen": 88}, "AVG, dot": {"chosen": 88}},
     )
     return {"pgru": table}

@@ -45,7 +45,7 @@ REGULARISERS: dict[str, dict[str, Any]] = {
 BOTH = "dropout and scrambling"
 _NOTE = (
     "27,359 pairs of captions, 1 epoch (AVG 7), batches of 100, 300 units, M = 1. The paper's "
-    "figures are means over 22 data sets, ours over the sets in the heads."
+    "figures are means over 22 data sets. Our means are over the sets in the heads."
 )
 _PAPER = {"oracle": "W&G, oracle", "sts_2016": "W&G, 2016 STS"}
 
@@ -262,7 +262,7 @@ def _wg4(plain: dict[str, SystemOptions], inputs: Inputs) -> Table:
         for name in ("LSTM Avg", "GRAN")
         if glosses
     ]
-    note = "Means by year, ours and the paper's, are over the data sets of the table."
+    note = "All means by year are over the data sets of the table."
     title = "W&G Table 4: by data set"
     return Table(title, rows, claims, measures, paper=paper, transposed=True, note=note)
 

@@ -69,8 +69,7 @@ def evaluate(embed: Embed, task: TransferTask, *, seed: int = 1) -> TaskScores:
 def predictions(
     embed: Embed, task: TransferTask, *, seed: int = 1
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the predictions of the regression of `evaluate`, and the labels of the tested
-    examples."""
+    """Return the predictions of the regression of `evaluate`, and the true labels."""
     features, labels = _features(embed, task.train), task.train.labels
     if task.test is not None:
         other = _features(embed, task.test)

@@ -53,10 +53,10 @@ def read_phrase_pairs(path: Path | str, known: pa.StringArray | None = None) -> 
     rows = rows.group_by(["first", "second"]).aggregate([("row", "min")])
     pairs = pairs.take(np.sort(rows["row_min"].to_numpy()))
     if not len(pairs):
-        what = "" if known is None else ", and all words must have vectors"
+        vectors = "" if known is None else "; every word must have a vector"
         raise UserError(
-            f"{path}: no usable pair of phrases; the two must differ, have only letters and "
-            f"spaces, and one needs several words{what}"
+            f"{path}: no usable pair of phrases: the two must differ and have only letters and "
+            f"spaces, and at least one must have several words{vectors}"
         )
     return pairs
 

@@ -151,7 +151,7 @@ def augmented(data: LabelledPairs, synonyms: Synonyms, count: int, *, seed: int)
     random = Random(f"augment {seed}")
     sides = data.first.to_pylist(), data.second.to_pylist()
     rows = [random.randrange(len(data.scores)) for _ in range(count)]
-    first, second = [], []
+    texts: list[list[str]] = []
     for row in rows:
         words = [side[row].split(" ") for side in sides]
         replaceable = [
@@ -166,12 +166,12 @@ def augmented(data: LabelledPairs, synonyms: Synonyms, count: int, *, seed: int)
             replaced += 1
         for i, j in replaceable[:replaced]:
             words[i][j] = random.choice(synonyms[words[i][j].lower()])
-        first.append(" ".join(words[0]))
-        second.append(" ".join(words[1]))
+        texts.append([" ".join(side) for side in words])
+    first, second = (pa.array([text[i] for text in texts], pa.string()) for i in (0, 1))
     return replace(
         take(data, np.array(rows, np.int64)),
         name=f"{data.name}, augmented",
-        first=pa.array(first, pa.string()),
-        second=pa.array(second, pa.string()),
+        first=first,
+        second=second,
         entailment=None,
     )

@@ -105,7 +105,7 @@ def _class_of_name(path: Path) -> LabelledSentences:
 
 
 def _rows(pattern: str, expected: str, *, header: bool = False) -> _Reader:
-    """Return a reader of rows by a pattern with the groups `first`, `label` and perhaps
+    """Return a reader of rows whose pattern has the groups `first`, `label` and perhaps
     `second`."""
 
     def read(path: Path) -> LabelledSentences:

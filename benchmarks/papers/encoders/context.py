@@ -121,8 +121,7 @@ class Context(Encoder):
         return found
 
     def loss(self, batch: SentencesInContext) -> Tensor:
-        """Return -ln p of the neighbours' words given the sentences, the mean over words and end
-        tags."""
+        """Return the mean of -ln p over the words and end tags of the neighbours."""
         n = len(batch.own.offsets) - 1
         # A single lookup, so that every word vector has one gradient.
         looked_up = self.encoder.input(join(batch))

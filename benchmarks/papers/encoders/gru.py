@@ -19,8 +19,12 @@ from paraloom.models.embeddings.options import EmbeddingOptions
 
 
 class GRU(nn.Module):
-    """torch's GRU over sentences in one direction: r = σ(Wᵣ x + Uᵣ h + bᵣ), z = σ(W_z x + U_z h +
-    b_z), g = tanh(W x + b + r ⊙ (U h + c)) and the next state is z ⊙ h + (1 - z) ⊙ g."""
+    """torch's GRU over sentences in one direction.
+
+        r = σ(Wᵣ x + Uᵣ h + bᵣ),  z = σ(W_z x + U_z h + b_z),  g = tanh(W x + b + r ⊙ (U h + c))
+
+    The next state is z ⊙ h + (1 - z) ⊙ g.
+    """
 
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()
@@ -44,7 +48,7 @@ class SteppedGRU(nn.Module):
     dim: int
 
     def from_inputs(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the words' terms of both gates, [n, 2 hidden], and of the candidate, [n,
+        """Return the words' terms: of the gates, [n, 2 hidden], and of the candidate, [n,
         hidden]."""
         raise NotImplementedError
 
@@ -76,15 +80,17 @@ class SteppedGRU(nn.Module):
         return torch.cat(states) if states else terms[1][:0], trie
 
     def step(self, inputs: Tensor, states: Tensor) -> Tensor:
-        """Return the states after one more word, [n, hidden], given the words' vectors, [n,
-        dim]."""
+        """Return the states after one more word, [n, hidden], from word vectors [n, dim]."""
         return self.following(*self.from_inputs(inputs), states)
 
 
 class ChoGRU(SteppedGRU):
-    """The GRU of Cho et al. 2014, as Zhou, Huang & Ji (2017, 2.2) write it: z = σ(W_z x + U_z h), r
-    = σ(Wᵣ x + Uᵣ h), g = tanh(W x + U (r ⊙ h)) and the next state is (1 - z) ⊙ h + z ⊙ g. torch's
-    GRU multiplies r with U h instead."""
+    """The GRU of Cho et al. 2014, as Zhou, Huang & Ji (2017, 2.2) write it.
+
+        z = σ(W_z x + U_z h),  r = σ(Wᵣ x + Uᵣ h),  g = tanh(W x + U (r ⊙ h))
+
+    The next state is (1 - z) ⊙ h + z ⊙ g. torch's GRU multiplies r with U h instead.
+    """
 
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()
@@ -106,9 +112,12 @@ class ChoGRU(SteppedGRU):
 
 
 class NormalisedGRU(SteppedGRU):
-    """A GRU with layer normalisation of each sum (Ba et al. 2016, supplement): (z, r) = σ(LN(W₂ x)
-    + LN(U₂ h)), g = tanh(LN(W x) + r ⊙ LN(U h)) and the next state is z ⊙ h + (1 - z) ⊙ g, where
-    the paper swaps z and 1 - z."""
+    """A GRU with layer normalisation of each sum (Ba et al. 2016, supplement).
+
+        (z, r) = σ(LN(W₂ x) + LN(U₂ h)),  g = tanh(LN(W x) + r ⊙ LN(U h))
+
+    The next state is z ⊙ h + (1 - z) ⊙ g. The paper swaps z and 1 - z.
+    """
 
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()
@@ -133,8 +142,7 @@ class NormalisedGRU(SteppedGRU):
         return torch.lerp(torch.tanh(candidates + reset * own), before, keep)
 
     def _normalised(self, sums: Tensor, norms: nn.ModuleList) -> tuple[Tensor, Tensor]:
-        """Return normalised sums of both gates, [n, 2 hidden], and of the candidate, [n,
-        hidden]."""
+        """Return normalised sums of the gates, [n, 2 hidden], and of the candidate, [n, hidden]."""
         gates, candidates = torch.split(sums, [2 * self.dim, self.dim], dim=1)
         return norms[0](gates), norms[1](candidates)
 
@@ -158,8 +166,7 @@ def recurrent(
     both: bool = False,
     around: Callable[[LSTM, int], nn.Module] | None = None,
 ) -> Build:
-    """Return a builder of LSTMs, or of networks `around` an LSTM and the length of a word
-    vector."""
+    """Return a builder of LSTMs, or of networks `around` an LSTM and the size of a word vector."""
 
     def build(input: Input, options: EmbeddingOptions) -> Recurrent:
         cell, size = cell_of(options), options.hidden or input.dim

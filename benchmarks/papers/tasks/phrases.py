@@ -104,7 +104,7 @@ class PhraseData(NamedTuple):
         return self._replace(train=self.train.take(rows), contrasts=contrasts)
 
     def chosen(self, model: ComparedModel) -> NDArray[np.bool_] | None:
-        """Return whether each test pair's paraphrase is found among 100, [n], or None for too
+        """Return whether each test pair's paraphrase is found, [n], or None if there are too
         few."""
         enough = len(self.test) and len(self.phrases) > AMONG
         return choose(model, self.test, self.phrases) if enough else None
@@ -272,8 +272,8 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         torch.manual_seed((self.seed << 40) + self.progress.step)
 
     def contrasts(self, batch: PhraseExamples) -> NDArray[np.int64]:
-        """Return the contrast phrases of the next step, [n, k]. −1 stands for no phrase, or for a
-        phrase of the pair."""
+        """Return the contrast phrases of the next step, [n, k], or −1 for no phrase or one of the
+        pair."""
         found = batch.contrasts
         if found is None:
             random = np.random.default_rng([self.seed, self.progress.step])

@@ -136,8 +136,10 @@ class LabelTrainer(Trainer[LabelledExamples]):
 
 
 def label_errors(model: ComparedModel, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
-    """Return Pearson, Spearman and mean squared error of predicted labels, by data set and on
-    average."""
+    """Return Pearson, Spearman and mean squared error of predicted labels, by data set.
+
+    With several data sets, `mean` has the averages.
+    """
     found: dict[str, Any] = {}
     for data in sets:
         predicted = scores(model.embed, data, model.compare)
