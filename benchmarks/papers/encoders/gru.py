@@ -48,8 +48,7 @@ class SteppedGRU(nn.Module):
     dim: int
 
     def from_inputs(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the words' terms: of the gates, [n, 2 hidden], and of the candidate, [n,
-        hidden]."""
+        """Return the terms of gates, [n, 2 hidden], and of candidates, [n, hidden]."""
         raise NotImplementedError
 
     def following(self, gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
@@ -142,7 +141,7 @@ class NormalisedGRU(SteppedGRU):
         return torch.lerp(torch.tanh(candidates + reset * own), before, keep)
 
     def _normalised(self, sums: Tensor, norms: nn.ModuleList) -> tuple[Tensor, Tensor]:
-        """Return normalised sums of the gates, [n, 2 hidden], and of the candidate, [n, hidden]."""
+        """Return normalised sums of gates, [n, 2 hidden], and of candidates, [n, hidden]."""
         gates, candidates = torch.split(sums, [2 * self.dim, self.dim], dim=1)
         return norms[0](gates), norms[1](candidates)
 
