@@ -1,4 +1,4 @@
-"""`make bench`: every benchmark, or those that are named. python -m benchmarks [NAME …]"""
+"""Run the benchmarks of `make bench`: python -m benchmarks [NAME …]"""
 
 import importlib
 import sys
@@ -12,7 +12,7 @@ BENCHMARKS = (
 
 
 def main(names: list[str]) -> int:
-    """Run the named benchmarks, or all of them."""
+    """Run the named benchmarks, or all of them, and return the exit status."""
     unknown = set(names) - set(BENCHMARKS)
     if unknown:
         print(f"benchmarks: no {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")

@@ -1,10 +1,10 @@
-"""Sentences/s and BLEU of number types in the Beam job, with the same sentences and beam.
-
-Measures a fairseq model and, with --hub, a model of the Hub. The translations of each type are
-compared with those of float32.
+"""Rates and BLEU of number types in the Beam job, on the same sentences with beam 12.
 
 python -m benchmarks.back_translation --model DIR --source FILE --reference FILE [--sentences N]
     [--hub DIR_OR_NAME --from cs --to en]
+
+The program measures a fairseq model and, with `--hub`, a model of the Hub. The translations of each
+type are compared with the translations in float32.
 """
 
 import gzip
@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import sacrebleu
 import typer
-from numpy.typing import NDArray
 
 from benchmarks.report import DATA, MODEL, Measured, command_line
 from paraloom.beam_jobs import back_translate
@@ -31,10 +30,10 @@ from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 
 VARIANTS = {"float32": NmtOptions(), "int8": NmtOptions(compute_type="int8")}
-"""All others are compared with the first."""
+"""All types are compared with the first."""
 
 SHARD_ROWS = 1_000
-"""As in `configs/multi30k.yaml`; batches do not cross shards."""
+"""As in `configs/multi30k.yaml`. A batch does not cross the end of a shard."""
 
 
 def through_job(
@@ -44,22 +43,20 @@ def through_job(
     languages: Languages | None = None,
     *,
     rows: int = SHARD_ROWS,
-    distinct: bool = False,
     workers: int | None = None,
-) -> tuple[pa.Table, NDArray[np.float64]]:
-    """Back-translate with the Beam job; return the table with translations, and two numbers:
-    wall-clock seconds, and CPU seconds of this process."""
+) -> tuple[pa.Table, float]:
+    """Back-translate with the Beam job, and return the table with translations and the seconds."""
     with tempfile.TemporaryDirectory() as folder:
         shards = [
             write_shard(f"{folder}/in/part-{first:06d}.parquet", table.slice(first, rows))
             for first in range(0, len(table), rows)
         ]
         factory = TranslatorFactory(model, options, languages)
-        job = back_translate.TranslationJob(model=factory, distinct=distinct)
+        job = back_translate.TranslationJob(model=factory)
         arguments = ["--direct_num_workers", str(workers)] if workers else []
-        started = np.array([time.monotonic(), time.process_time()])
+        started = time.monotonic()
         result = back_translate.run(units(shards, "key"), f"{folder}/out", job, arguments)
-        seconds = np.array([time.monotonic(), time.process_time()]) - started
+        seconds = time.monotonic() - started
         parts = [read_shard(shard) for receipt in result.receipts for shard in receipt.shards]
         return pa.concat_tables(parts), seconds
 
@@ -77,7 +74,7 @@ def main(
     sides = []
     for path in (source, reference):
         if not path.is_file():
-            raise UserError(f"{path}: not there; give --model, --source and --reference")
+            raise UserError(f"{path}: no such file; give --model, --source and --reference")
         with gzip.open(path, "rt", encoding="utf-8") as stream:
             sides.append(stream.read().split("\n")[:-1][:sentences])
     ids = [str(i) for i in range(len(sides[0]))]
@@ -99,7 +96,7 @@ def measure(measured: Measured, table: pa.Table, model: str, of: str, languages:
         translator.translate(source[:100])  # converts and warms up
         _, counters = translator.translate(source)
         del translator
-        results[name], (seconds, _) = through_job(table, model, choice, languages)
+        results[name], seconds = through_job(table, model, choice, languages)
         rates[name] = len(source) / seconds
         made = results[name]
         references = [made["reference"].to_pylist()]
@@ -108,8 +105,8 @@ def measure(measured: Measured, table: pa.Table, model: str, of: str, languages:
         measured.add(f"{of}{name}: sentences/s of the bare engine", len(source) / counters.seconds)
         measured.add(f"{of}{name}: BLEU", bleu)
         measured.ratio(f"{of}{name}: job's seconds against the engine's", seconds, counters.seconds)
-    base = next(iter(rates))
-    for name in list(rates)[1:]:
+    base, *others = rates
+    for name in others:
         measured.ratio(f"{of}{name} against {base}, sentences/s", rates[name], rates[base])
         same, largest = compare(results[base], results[name])
         measured.add(f"{of}{name}: same translation as {base}, %", 100 * same)
@@ -117,7 +114,7 @@ def measure(measured: Measured, table: pa.Table, model: str, of: str, languages:
 
 
 def compare(one: pa.Table, other: pa.Table) -> tuple[float, float]:
-    """Share of equal translations, and the largest score difference among them."""
+    """Return the share of equal translations, and the largest difference of their scores."""
     columns = ["id", "translation", "translation_score"]
     both = one.select(columns).join(
         other.select(columns), "id", right_suffix="_2", join_type="inner"

@@ -2,18 +2,18 @@
 
 python -m benchmarks.candidates [--model DIR] [--sentences N] [--candidates N] [--rounds N]
 
-One thread translates, and its processor time is measured: unlike the wall-clock time, it hardly
-depends on other load on the machine.
+One thread translates. CPU time is reported, because it depends little on other load on the machine.
 """
 
-import time
 from collections.abc import Sequence
+from functools import partial
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.noisy_bitext import read_sides
-from benchmarks.report import MODEL, Measured, command_line
+from benchmarks.measure import in_turns
+from benchmarks.report import MODEL, Measured, command_line, read_side
 from paraloom.beam_jobs.transforms.criteria import diverse_candidates
 from paraloom.models.nmt.options import NmtOptions, SamplingOptions
 from paraloom.models.nmt.translate import Translator
@@ -23,32 +23,24 @@ MAX_OVERLAP = 0.5
 """The default of `select.max_overlap`."""
 
 
-def translate(translator: Translator, sources: Sequence[str]) -> tuple[pa.Table, float]:
-    """Ids and translations, rejected ones left out, and the seconds of processor time."""
-    started = time.process_time()
+def translate(translator: Translator, sources: Sequence[str]) -> pa.Table:
+    """Return the translations with the numbers of their sources, without rejected translations."""
     rows, _ = translator.translate(sources)
-    seconds = time.process_time() - started
     count = len(rows) // len(sources)
     ids = [str(number) for number in range(len(sources)) for _ in range(count)]
     table = pa.table({"id": ids, "translation": rows["translation"]})
-    return table.filter(rows["reason"].is_null()), seconds
+    return table.filter(rows["reason"].is_null())
 
 
 def mean_overlap(texts: Sequence[Sequence[str]]) -> float:
-    """Mean trigram overlap of every two texts of a group, over all groups."""
-    pairs = [
-        (one, other)
-        for group in texts
-        for number, one in enumerate(group)
-        for other in group[:number]
-    ]
-    first, second = zip(*pairs, strict=True)
+    """Return the mean trigram overlap of every two texts of a group, over all groups."""
+    first, second = zip(*(pair for group in texts for pair in combinations(group, 2)), strict=True)
     scored = PairScorer(["trigram_overlap"]).score(pa.array(first), pa.array(second))
     return float(np.mean(scored["trigram_overlap"]))
 
 
 def measure_diversity(measured: Measured, name: str, table: pa.Table) -> None:
-    """Compare the diverse translations of each source with the same number of best ones."""
+    """Compare the diverse translations of each source with as many best translations."""
     kept = diverse_candidates(table, MAX_OVERLAP)
     diverse: dict[str, list[str]] = {}
     best: dict[str, list[str]] = {}
@@ -67,7 +59,7 @@ def measure_diversity(measured: Measured, name: str, table: pa.Table) -> None:
 
 def main(model: str = MODEL, sentences: int = 300, candidates: int = 4, rounds: int = 2) -> None:
     """Measure and print."""
-    sources = [czech for czech, _, _ in read_sides(name="val")][:sentences]
+    sources = read_side("cs", name="val")[:sentences]
     several, beam = candidates, 12
     sampling = SamplingOptions(top_k=10, temperature=1.0)
     choices = {
@@ -77,19 +69,16 @@ def main(model: str = MODEL, sentences: int = 300, candidates: int = 4, rounds: 
         f"{several} samples": NmtOptions(candidates=several, sampling=sampling),
     }
     measured = Measured(f"Translations of {len(sources):,} sources, beam {beam}, one thread")
-    translators = {}
+    runs = {}
     for name, choice in choices.items():
-        translators[name] = Translator(model, choice, threads=1)
-        translators[name].translate(sources[:10])
-    seconds = dict.fromkeys(choices, 0.0)
-    tables = {}
-    for _ in range(rounds):  # in turns, since other load on the machine changes
-        for name, translator in translators.items():
-            tables[name], spent = translate(translator, sources)
-            seconds[name] += spent / rounds
+        translator = Translator(model, choice, threads=1)
+        translator.translate(sources[:10])  # the first call also loads the model
+        runs[name] = partial(translate, translator, sources)
+    times, tables = in_turns(runs, rounds)
+    seconds = {name: float(of[:, 1].mean()) for name, of in times.items()}
     one, *others = choices
     for name in choices:
-        measured.add(f"{name}: processor seconds", seconds[name])
+        measured.add(f"{name}: CPU seconds", seconds[name])
     for name in others:
         measured.ratio(f"time of {name}", seconds[name], seconds[one])
         measure_diversity(measured, name, tables[name])

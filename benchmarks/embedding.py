@@ -1,26 +1,25 @@
-"""Sentences/s from text to vectors: Word Avg here and in sentence-transformers.
+"""Rates of encoding text by Word Avg, in Paraloom and in sentence-transformers.
 
 python -m benchmarks.embedding [--sentences N] [--threads N]
 
-Both get the same strings, the same word vectors and the same cores, and give one float32 array.
-sentence-transformers has the cheapest pre-tokeniser (white space), and its best of several batch
-sizes counts. All take turns; medians are compared.
+Both libraries read the same strings and word vectors on the same cores, and return one float32
+array. sentence-transformers uses its cheapest pre-tokeniser, which splits at white space, and the
+best of several batch sizes counts. All runs take turns, and their median times are compared.
 """
 
 import os
-import time
 from collections.abc import Callable
 from functools import partial
-from statistics import median
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import torch
 from torch import Tensor
 
 from benchmarks import generated
-from benchmarks.noisy_bitext import read_side
-from benchmarks.report import Measured, command_line
+from benchmarks.measure import in_turns
+from benchmarks.report import Measured, command_line, read_side
 from paraloom.models.cpu import cores
 from paraloom.models.embeddings.encoders import build_encoder, random_vectors
 from paraloom.models.embeddings.model import SentenceEncoder
@@ -34,7 +33,7 @@ SIZES = (1024, 4096, 16384)
 
 
 def captions(count: int) -> list[str]:
-    """The English side of Multi30k, repeated as needed; generated captions without it."""
+    """Return English captions of Multi30k, repeated as needed, or generated ones without it."""
     try:
         lines = read_side("en")
     except UserError:
@@ -43,7 +42,7 @@ def captions(count: int) -> list[str]:
 
 
 def encoder(sentences: list[str]) -> tuple[SentenceEncoder, list[str], Tensor]:
-    """Our Word Avg with random vectors, its words and their vectors."""
+    """Build a Word Avg with random vectors, and return it with its words and their vectors."""
     vocabulary = build_vocabularies([pa.array(sentences)], ["words"])["words"]
     vectors = random_vectors(len(vocabulary), DIM, seed=1)
     options = EmbeddingOptions(model="word-avg", dim=DIM)
@@ -52,7 +51,7 @@ def encoder(sentences: list[str]) -> tuple[SentenceEncoder, list[str], Tensor]:
 
 
 def static_embedding(words: list[str], vectors: Tensor) -> Any:
-    """Word Avg in sentence-transformers."""
+    """Build the same Word Avg in sentence-transformers."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from tokenizers import Tokenizer
@@ -68,7 +67,7 @@ def static_embedding(words: list[str], vectors: Tensor) -> Any:
 
 def main(sentences: int = 29_000, threads: int = cores()) -> None:
     """Measure and print."""
-    os.environ["RAYON_NUM_THREADS"] = str(threads)  # of sentence-transformers' tokeniser
+    os.environ["RAYON_NUM_THREADS"] = str(threads)  # for the tokeniser of sentence-transformers
     os.environ["HF_HUB_OFFLINE"] = "1"
     torch.set_num_threads(threads)
     texts = captions(sentences)
@@ -77,14 +76,9 @@ def main(sentences: int = 29_000, threads: int = cores()) -> None:
     encode = partial(theirs.encode, texts, show_progress_bar=False)
     runs: dict[str, Callable[[], Any]] = {"Word Avg": partial(ours.embed, texts)}
     runs |= {f"StaticEmbedding, batches of {n}": partial(encode, batch_size=n) for n in SIZES}
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(ROUNDS + 1):  # the first is a warm-up
-        for name, run in runs.items():
-            started = time.perf_counter()
-            run()
-            if turn:
-                seconds[name].append(time.perf_counter() - started)
-    mine, *others = rates = [sentences / median(times) for times in seconds.values()]
+    in_turns(runs, 1)  # warm-up
+    times, _ = in_turns(runs, ROUNDS)
+    mine, *others = rates = [sentences / float(np.median(of[:, 0])) for of in times.values()]
     measured = Measured(f"Embedding {sentences:,} captions on {threads} threads")
     for name, rate in zip(runs, rates, strict=True):
         measured.add(f"{name}: sentences/s", rate)

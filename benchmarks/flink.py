@@ -1,4 +1,4 @@
-"""Scoring and bucketing on Flink: speed-up by slots. Starts a cluster of its own.
+"""The rates of scoring and bucketing on Flink by number of slots, on a cluster that it starts.
 
 python -m benchmarks.flink [--pairs N] [--slots N] …
 """

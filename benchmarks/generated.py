@@ -1,7 +1,7 @@
-"""Generates any number of pairs, as back-translation would write them, for timings.
+"""Generates pairs for timings, in the form that back-translation writes.
 
-Words are made up and drawn by Zipf's law; a translation is its reference with some words replaced,
-dropped or swapped. Texts are as long as captions (about 12 tokens).
+Words are made up and drawn by Zipf's law. A translation is its reference with some words replaced
+or dropped. Texts have 5 to 19 words, like captions.
 """
 
 from functools import cache
@@ -21,7 +21,7 @@ _SYLLABLES = np.array([c + v for c in "bdfghklmnprstvz" for v in "aeiou"])
 
 @cache
 def vocabulary(seed: int = 0) -> pa.Array:
-    """Made-up words, string [WORDS], all different."""
+    """Return `WORDS` different made-up words."""
     rng = np.random.default_rng(seed)
     words: dict[str, None] = {}
     while len(words) < WORDS:
@@ -30,7 +30,7 @@ def vocabulary(seed: int = 0) -> pa.Array:
 
 
 def pairs(rows: int, first: int, seed: int = 0) -> pa.Table:
-    """`rows` pairs in the schema `BACK_TRANSLATE`, numbered from `first`."""
+    """Return `rows` pairs in the schema `BACK_TRANSLATE`, numbered from `first`."""
     rng = np.random.default_rng([seed, first])
     words = vocabulary(seed)
     lengths = rng.integers(5, 20, rows)
@@ -40,7 +40,7 @@ def pairs(rows: int, first: int, seed: int = 0) -> pa.Table:
     replaced = rng.random(len(drawn)) < rng.choice([0.0, 0.1, 0.3, 0.6], rows).repeat(lengths)
     changed[replaced] = (rng.zipf(1.3, replaced.sum()) - 1) % WORDS
     kept = rng.random(len(drawn)) > 0.05
-    kept[ends - 1] = True  # never an empty side
+    kept[ends - 1] = True  # so that no side is empty
     starts = np.concatenate([[0], ends])
     left = np.concatenate([[0], np.cumsum(kept)])[starts]
     reference = _sentences(words, drawn, starts)
@@ -67,7 +67,7 @@ def write(folder: Path, rows: int, *, shard_rows: int = 10_000, repeats: float =
     """Write `rows` pairs as finished shards of a stage.
 
     Args:
-        repeats: the share of a shard's rows that have the texts of rows of the previous shard.
+        repeats: the share of a shard's rows that repeat the texts of the previous shard.
     """
     before: pa.Table | None = None
     nothing = schema.rejected(schema.INGEST).empty_table()
@@ -84,7 +84,7 @@ def write(folder: Path, rows: int, *, shard_rows: int = 10_000, repeats: float =
 
 
 def write_vectors_for(folder: Path, dim: int = 300) -> None:
-    """Random word vectors for the made-up words, as `vectors.txt`."""
+    """Write random vectors of the made-up words to `vectors.txt`."""
     rng = np.random.default_rng(1)
     matrix = rng.standard_normal((WORDS, dim)).astype(np.float32)
     write_vectors(folder / "vectors.txt", vocabulary(), matrix)

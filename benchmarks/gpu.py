@@ -1,11 +1,16 @@
-"""The GPU stages on this machine: translation, encoders, sentence models.
+"""The stages that use a GPU on this machine: translation, encoders and sentence models.
 
 python -m benchmarks.gpu [--model DIR] [--sentence-model DIR] [--times N] [PART …]
 
-Parts: `translation` (the job by size of its shards, beside what the engine reaches alone in the
-same run), `fairseq` (its own generator), `encoders` (`benchmarks.training` on the GPU), and on any
-machine `sentences` (the scorer `sentence_similarity`) and `devices` (eight made-up GPUs). Without a
-GPU, a model or a library, a part is left out, and the command says so.
+Parts:
+
+- `translation`: the job by size of its shards, and the engine alone in the same run.
+- `fairseq`: fairseq's own generator.
+- `encoders`: `benchmarks.training` on the GPU.
+- `sentences`: the scorer `sentence_similarity`, on any machine.
+- `devices`: the job on eight simulated GPUs, on any machine.
+
+Without a GPU, a model or a library that a part needs, the part is left out with a message.
 """
 
 from __future__ import annotations
@@ -25,10 +30,11 @@ import numpy as np
 import pyarrow as pa
 import sacrebleu
 import typer
+from numpy.typing import NDArray
 
 from benchmarks.back_translation import through_job
-from benchmarks.noisy_bitext import read_side
-from benchmarks.report import MODEL, Measured, command_line
+from benchmarks.measure import in_turns
+from benchmarks.report import MODEL, Measured, command_line, read_side
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.cpu import cores
@@ -36,6 +42,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.nmt import NmtOptions, Translator, gpu
 from paraloom.models.nmt.gpu_processes import GpuProcesses
 from paraloom.models.nmt.translate import batches_by_class
+from paraloom.models.scorers import PairScorer
 
 SHARDS = (1_000, 10_000)  # rows
 STREAMS = (4, 8)
@@ -43,19 +50,20 @@ TOKENS = (8_192, 32_768)  # of a batch
 
 
 def captions(times: int) -> pa.Table:
-    """The training captions of Multi30k, repeated `times` times, as pairs of `ingest`."""
+    """Return the training captions of Multi30k, repeated `times` times, in the schema of
+    `ingest`."""
     sides = [read_side(language) * times for language in ("cs", "en")]
     return pa.table([[str(i) for i in range(len(sides[0]))], *sides], schema=schema.INGEST)
 
 
 def require_gpu() -> None:
-    """Raise an error if there is no GPU."""
+    """Raise a `UserError` if there is no GPU."""
     if not gpu.devices():
         raise UserError("CTranslate2 finds no CUDA device")
 
 
 def translation(measured: Measured, model: str, times: int) -> None:
-    """The job by size of its shards, and the engine alone by streams and size of batches."""
+    """Measure the job by size of its shards, and the engine by number of streams and batch size."""
     require_gpu()
     table = captions(times)
     source = table["source"].to_pylist()
@@ -79,8 +87,8 @@ def translation(measured: Measured, model: str, times: int) -> None:
     translations = {}
     for kind, rows in (("float32", SHARDS[-1]), *(("auto", rows) for rows in SHARDS)):
         choice = NmtOptions.of({"compute_type": kind})
-        _, (start, _) = through_job(table.slice(0, 100), model, choice)
-        made, (seconds, _) = through_job(table, model, choice, rows=rows)
+        _, start = through_job(table.slice(0, 100), model, choice)
+        made, seconds = through_job(table, model, choice, rows=rows)
         job = f"job, {kind}, shards of {rows:,}"
         for what, spent in ((job, seconds), (f"{job}, after its start", seconds - start)):
             measured.add(f"{what}: sentences/s", len(source) / spent)
@@ -100,7 +108,7 @@ def translation(measured: Measured, model: str, times: int) -> None:
 
 
 def fairseq(measured: Measured, model: str) -> None:
-    """fairseq's own generator on the same sentences, in batches of 32,768 tokens."""
+    """Measure fairseq's own generator on the same sentences, in batches of 32,768 tokens."""
     require_gpu()
     import torch
     from fairseq.sequence_generator import SequenceGenerator
@@ -132,16 +140,21 @@ def fairseq(measured: Measured, model: str) -> None:
 
 
 def encoders(measured: Measured) -> None:
-    """Training steps of the encoders, against the plain procedure."""
+    """Measure training steps of the encoders against the plain procedure."""
     from benchmarks import training
 
     require_gpu()
     training.measure(measured, 200, "cuda")
 
 
+def scored(model: Any, sides: tuple[pa.Array, pa.Array]) -> NDArray[np.floating]:
+    """Return the scores of `sentence_similarity`."""
+    scorer = PairScorer(["sentence_similarity"], sentence_model=model)
+    return scorer.score(*sides)["sentence_similarity"]
+
+
 def sentences(measured: Measured, model: str | None, count: int, times: int) -> None:
-    """`sentence_similarity` of neighbouring captions, against the library's own `encode`."""
-    from paraloom.models.scorers import PairScorer
+    """Measure `sentence_similarity` of neighbouring captions against the library's own `encode`."""
     from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
     from paraloom.models.sentence_models import load_sentence_model
 
@@ -155,33 +168,23 @@ def sentences(measured: Measured, model: str | None, count: int, times: int) -> 
     texts = captions(1)["reference"].combine_chunks()[:count]
     sides = texts[:-1], texts[1:]
     distinct = texts.unique().to_pylist()
-    seconds: dict[str, list[float]] = {}  # of the clock, and of all cores
-    cosines: dict[str, np.ndarray] = {}
-
-    def timed(name: str, work: Callable[[], Any]) -> Any:
-        started = time.monotonic(), time.process_time()
-        found = work()
-        spent = time.monotonic() - started[0], time.process_time() - started[1]
-        seconds[name] = [a + b for a, b in zip(seconds.get(name, (0.0, 0.0)), spent, strict=True)]
-        return found
-
-    def encode() -> np.ndarray:
-        return library.encode(distinct, batch_size=256 if device == "cuda" else 32)
-
+    batch_size = 256 if device == "cuda" else 32
+    runs: dict[str, Callable[[], Any]]
+    runs = {"library": partial(library.encode, distinct, batch_size=batch_size)}
+    for kind, opened in models.items():
+        runs[kind] = partial(scored, opened, sides)
     library.encode(distinct[:100])
-    for _ in range(times):  # in turns, since other programs share the machine
-        timed("library", encode)
-        for kind, opened in models.items():
-            scorer = PairScorer(["sentence_similarity"], sentence_model=opened)
-            cosines[kind] = timed(kind, lambda: scorer.score(*sides))["sentence_similarity"]  # noqa: B023
+    timed, results = in_turns(runs, times)
+    seconds = {name: of.sum(axis=0) for name, of in timed.items()}
+    cosines = {kind: results[kind] for kind in models}
     for name, (clock, spent) in seconds.items():
         encoded = len(distinct) * times
         measured.add(f"{name}, {device}: texts/s", encoded / clock)
-        measured.add(f"{name}, {device}: texts per second of a core", encoded / spent)
+        measured.add(f"{name}, {device}: texts per CPU second", encoded / spent)
         if name != "library":
             what = f"{name} against the library, {device}"
-            measured.ratio(f"{what}: the clock", seconds["library"][0], clock)
-            measured.ratio(f"{what}: seconds of cores", seconds["library"][1], spent)
+            measured.ratio(f"{what}: wall-clock time", seconds["library"][0], clock)
+            measured.ratio(f"{what}: CPU time", seconds["library"][1], spent)
     vectors = dict(zip(distinct, library.encode(distinct, normalize_embeddings=True), strict=True))
     exact = np.array(
         [vectors[a] @ vectors[b] for a, b in zip(*(of.to_pylist() for of in sides), strict=True)]
@@ -194,15 +197,15 @@ def sentences(measured: Measured, model: str | None, count: int, times: int) -> 
         measured.add(f"{kind}: % of pairs in another decile", 100 * (decile[0] != decile[1]).mean())
 
 
-GPUS, CORES = 8, 16  # of the machine that `devices` makes up
+GPUS, CORES = 8, 16  # of the simulated machine of `devices`
 MEASURED = 3_500
-"""Sentences/s of an H200 with a transformer of 6+6 layers of 512, beam 12."""
+"""Sentences/s of an H200 with a transformer of 6+6 layers of 512 units, beam 12."""
 
 
 def devices(measured: Measured, model: str, times: int, rate: float | None) -> None:
-    """The job on eight made-up GPUs, each of which sleeps as long as an H200 needs for a batch.
+    """Measure the job on eight simulated GPUs. Each of them sleeps as long as an H200 would take.
 
-    If this machine has fewer than `CORES` cores, the GPUs are slower in proportion.
+    On a machine with fewer than `CORES` cores, the simulated GPUs are slower in proportion.
     """
     rate = rate or MEASURED * min(cores(), CORES) / CORES
     rows, table = SHARDS[0], captions(4 * times)
@@ -216,15 +219,18 @@ def devices(measured: Measured, model: str, times: int, rate: float | None) -> N
         through_job(table, model, NmtOptions(), rows=rows, workers=1)
         busy = np.stack([np.load(path) for path in folder.glob("busy-*.npy")])
     took = busy[:, 2].max() - busy[:, 1].min()
-    share = f"{GPUS} made-up GPUs of {rate:,.0f} sentences/s, shards of {rows:,}"
+    share = f"{GPUS} simulated GPUs of {rate:,.0f} sentences/s, shards of {rows:,}"
     measured.add(f"{share}: sentences/s", len(table) / took)
     measured.add(f"{share}: % of the time busy, the least", 100 * busy[:, 0].min() / took)
     measured.add(f"{share}: % of the time busy, the mean", 100 * busy[:, 0].mean() / took)
 
 
 def made_up_gpu(model: str, rate: float, folder: str, number: int) -> Translator:
-    """A translator on a GPU that sleeps and returns the sources; a file has its seconds of work,
-    its first beginning and its last end."""
+    """Open a translator on a simulated GPU, which sleeps and returns the sources.
+
+    It writes three numbers to a file: its seconds of work, the time of its first beginning and the
+    time of its last end.
+    """
     import ctranslate2
 
     gpu.chosen = lambda options: [0]
@@ -235,7 +241,7 @@ def made_up_gpu(model: str, rate: float, folder: str, number: int) -> Translator
     busy = Lock()
 
     class Sleeping:
-        """A translator whose streams sleep."""
+        """A stand-in for CTranslate2's translator, with streams that sleep."""
 
         def __init__(self, path: str, **_: Any) -> None:
             self.pool = ThreadPoolExecutor(gpu.STREAMS)
@@ -257,7 +263,7 @@ def made_up_gpu(model: str, rate: float, folder: str, number: int) -> Translator
 
 
 class Decoded(NamedTuple):
-    """What a made-up GPU returns for a source."""
+    """The result of a simulated GPU for one source."""
 
     done: Future[None]
     pieces: list[str]
@@ -269,7 +275,7 @@ class Decoded(NamedTuple):
         return [[*self.pieces, "</s>"]]
 
     def result(self) -> Decoded:
-        """Wait for the batch."""
+        """Wait until the stream has slept."""
         self.done.result()
         return self
 

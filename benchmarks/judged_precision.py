@@ -1,11 +1,11 @@
-"""Whether the precision of a recommended cut holds on judgments that did not choose it.
+"""Whether the precision of a recommended cut holds on judgments that did not choose the cut.
 
 python -m benchmarks.judged_precision [--labels FILE] [--model DIR] [--splits N]
 
-The references of judged pairs are split at random: one half chooses the cut and states its
-precision, the other half measures it. Deciles are cut over all pairs, as in a run. The table counts
-the splits in which the measured precision is within Wilson's interval, which assumes independent
-pairs and ignores that the cut was chosen.
+The references of the judged pairs are split at random. One half chooses the cut and states its
+precision, and the other half measures this precision. As in a run, deciles are computed over all
+pairs. The table counts the splits in which the measured precision is within the stated Wilson
+interval. That interval assumes independent pairs and ignores that the cut was chosen.
 """
 
 from dataclasses import replace
@@ -26,16 +26,15 @@ GOOD = 70.0
 
 
 class Split(NamedTuple):
-    """What one half stated, and what the other half measured."""
+    """The precision that one half stated, and the precision that the other half measured."""
 
     measured: float
     wilson: tuple[float, float]
-    reached: bool  # whether a cut was recommended, rather than the nearest one named
-    deciles: int
+    reached: bool  # False: no cut reaches the precision, and the nearest cut was measured
 
 
 def split(pairs: JudgedPairs, wanted: float, seed: int) -> Split:
-    """Choose a cut on half of the references, and measure it on the others."""
+    """Choose a cut on half of the references, and measure it on the other half."""
     group = np.unique(pairs.references, return_inverse=True)[1]
     order = np.random.default_rng(seed).permutation(int(group.max()) + 1)
     first = np.isin(group, order[: len(order) // 2])
@@ -51,12 +50,7 @@ def split(pairs: JudgedPairs, wanted: float, seed: int) -> Split:
         raise UserError("too few judged references to split them")
     (cut,) = cuts
     kept = np.isin(pairs.deciles[cut.score], cut.deciles) & ~first
-    return Split(float(good[kept].mean()), cut.wilson, cut.reached, len(cut.deciles))
-
-
-def within(value: float, interval: tuple[float, float]) -> bool:
-    """Whether a value is in a closed interval."""
-    return interval[0] <= value <= interval[1]
+    return Split(float(good[kept].mean()), cut.wilson, cut.reached)
 
 
 def main(
@@ -64,18 +58,18 @@ def main(
     model: Annotated[str, typer.Option(help="Model for sentence_similarity.")] = "",
     splits: int = 400,
 ) -> None:
-    """Score the labelled pairs, split, and print."""
+    """Score the labelled pairs, split them, and print the shares."""
     resource = SCORERS["sentence_similarity"].resource_name or ""
     pairs = score_labels(labels, resources={resource: model} if model else {})
     shown = Measured(f"{splits} splits of {len(pairs.labels):,} judged pairs by reference")
     for wanted in PRECISIONS:
         found = [split(pairs, wanted, seed) for seed in range(splits)]
+        within = [s.wilson[0] <= s.measured <= s.wilson[1] for s in found]
         figures: dict[str, list[float]] = {
-            "% within Wilson's interval": [100 * within(s.measured, s.wilson) for s in found],
+            "% within Wilson's interval": [100 * each for each in within],
             "% with a recommended cut": [100 * s.reached for s in found],
             "% with the wanted precision": [100 * (s.measured >= wanted) for s in found],
             "measured precision, mean": [s.measured for s in found],
-            "deciles kept, mean": [s.deciles for s in found],
         }
         for what, values in figures.items():
             shown.add(f"{wanted:g}: {what}", fmean(values))

@@ -1,20 +1,25 @@
-"""Seconds, memory and open files of a command and all processes that it starts."""
+"""Measures time, memory and open files, of commands and of functions."""
 
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import psutil
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Wall-clock and CPU seconds, and peaks of the process tree: memory in bytes, open files.
+    """Time, peak memory in bytes and peak number of open files of a process tree.
 
-    `own_seconds` are the CPU seconds of the command's first process alone, which is the launcher of
-    a run. `peak_rss` counts shared pages once for each process, `peak_pss` counts them once in all.
+    `own_seconds` is the CPU time of the first process alone, which is the launcher of a run. In
+    `peak_rss`, a page that several processes share counts once per process. In `peak_pss`, it
+    counts once in all.
     """
 
     seconds: float = 0.0
@@ -26,29 +31,29 @@ class Cost:
 
 
 def paraloom(*arguments: str, workers: int | None = None) -> list[str]:
-    """The command line that runs `paraloom` with the present Python, with `workers` if given."""
+    """Return the command line that runs `paraloom` with this Python and this number of workers."""
     beam = ["--", "--direct_num_workers", str(workers)] if workers else []
     return [sys.executable, "-m", "paraloom.pipeline.cli", *arguments, *beam]
 
 
 def cost(command: list[str], *, every: float = 0.2, log: Path | None = None) -> Cost:
-    """Run a command to its end and watch its process tree.
+    """Run a command to its end and measure its process tree.
 
     Args:
         every: seconds between two measurements.
-        log: a file for what the command prints.
+        log: a file that receives the output of the command.
 
     Raises:
-        subprocess.CalledProcessError: it failed.
+        subprocess.CalledProcessError: the command failed.
     """
     started = time.monotonic()
     stream = log.open("wb") if log else None
     process = subprocess.Popen(command, stdout=stream, stderr=stream)
     root = psutil.Process(process.pid)
-    peak_rss = peak_pss = peak_files = 0
+    peaks = np.zeros(3, np.int64)  # RSS, PSS, open files
     cpu: dict[int, float] = {}
     while process.poll() is None:
-        rss = pss = files = 0
+        now = np.zeros(3, np.int64)
         try:
             tree = [root, *root.children(recursive=True)]
         except psutil.Error:
@@ -56,18 +61,35 @@ def cost(command: list[str], *, every: float = 0.2, log: Path | None = None) -> 
         for member in tree:
             try:
                 memory, times = member.memory_full_info(), member.cpu_times()
-                files += member.num_fds()
+                now += memory.rss, memory.pss, member.num_fds()
             except psutil.Error:
                 continue
-            rss, pss = rss + memory.rss, pss + memory.pss
             cpu[member.pid] = times.user + times.system
-        peak_rss, peak_pss = max(peak_rss, rss), max(peak_pss, pss)
-        peak_files = max(peak_files, files)
+        peaks = np.maximum(peaks, now)
         time.sleep(every)
     if stream:
         stream.close()
     if process.wait():
         raise subprocess.CalledProcessError(process.returncode, command)
     seconds = time.monotonic() - started
-    own = cpu.get(process.pid, 0.0)
-    return Cost(seconds, sum(cpu.values()), own, peak_rss, peak_pss, peak_files)
+    return Cost(seconds, sum(cpu.values()), cpu.get(process.pid, 0.0), *peaks.tolist())
+
+
+def in_turns(
+    runs: Mapping[str, Callable[[], Any]], rounds: int
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, Any]]:
+    """Call every function once per round, so that changing load affects all of them alike.
+
+    Returns:
+        The times of each function, [rounds, 2]: wall-clock seconds, and CPU seconds of this
+        process. The second dictionary has the last result of each function.
+    """
+    seconds: dict[str, list[list[float]]] = {name: [] for name in runs}
+    results = {}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            started = time.monotonic(), time.process_time()
+            results[name] = run()
+            ended = time.monotonic(), time.process_time()
+            seconds[name].append([b - a for a, b in zip(started, ended, strict=True)])
+    return {name: np.array(times) for name, times in seconds.items()}, results

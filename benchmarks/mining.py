@@ -1,24 +1,25 @@
-"""Known paraphrases among many sentences, found by `paraloom mine` and by sentence-transformers.
+"""The known paraphrases that `paraloom mine` and sentence-transformers find among many sentences.
 
 python -m benchmarks.mining --model DIR --nmt DIR --data DIR [--books DIR] [--known N] [--others N]
 
 English captions of Multi30k and their back-translations are the known pairs. The other sentences
-are joined from halves of different captions, or lines of books. A pair that is found and not known
-counts as wrong, though a joined caption may mean the same as another: precisions are lower bounds.
+are lines of books, or join halves of different captions. A found pair that is not known counts as
+wrong, although two joined captions may have the same meaning. The precisions are therefore lower
+bounds.
 """
 
 import random
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import pyarrow.parquet as pq
 import typer
 
-from benchmarks.measure import Cost, cost, paraloom
-from benchmarks.noisy_bitext import read_side
-from benchmarks.report import command_line
+from benchmarks.measure import cost, paraloom
+from benchmarks.report import command_line, print_table, read_side
 from paraloom.models.nmt import Translator
 
 MARGINS = (1.06, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4)
@@ -36,12 +37,11 @@ lines = pa.array(lines)
 table = {"reference": lines.take(pa.array(i)), "translation": lines.take(pa.array(j))}
 pq.write_table(pa.table({**table, "cosine": pa.array(score, pa.float32())}), sys.argv[3])
 """
-"""The program that encodes the sentences with the same encoder, and searches with
-`paraphrase_mining`."""
+"""A program that encodes the sentences with the same encoder and calls `paraphrase_mining`."""
 
 
 def sentences(data: Path, nmt: str, books: Path | None, known: int, others: int) -> list[list[str]]:
-    """Known pairs as two lists, and other sentences."""
+    """Return the two sides of the known pairs, and the other sentences."""
     sides = [[line.strip() for line in read_side(code, data)] for code in ("cs", "en")]
     rng = random.Random(1)
     translated, _ = Translator(nmt).translate(sides[0][:known])
@@ -57,19 +57,23 @@ def sentences(data: Path, nmt: str, books: Path | None, known: int, others: int)
     return [*map(list, zip(*kept, strict=True)), sorted(found)[:others]]
 
 
-def table(found: Path, known: set[frozenset[str]], score: str, bounds: tuple[float, ...]) -> None:
-    """Print precision and recall by threshold."""
+def show(
+    name: str, command: list[str], found: Path, known: set[frozenset[str]], bounds: Sequence[float]
+) -> None:
+    """Run a command, and print its cost, and precision and recall by threshold of its score."""
+    used = cost(command)
     rows = pq.read_table(found).to_pylist()
-    print(f"| {score} | pairs | precision | recall |\n| --- | --- | --- | --- |")
+    score = "margin" if name == "paraloom mine" else "cosine"
+    shown = []
     for bound in bounds:
-        pairs = {
-            frozenset((row["reference"], row["translation"])) for row in rows if row[score] >= bound
-        }
+        kept = (row for row in rows if row[score] >= bound)
+        pairs = {frozenset((row["reference"], row["translation"])) for row in kept}
         right = len(pairs & known)
-        print(
-            f"| {bound} | {len(pairs):,} | {right / max(len(pairs), 1):.3f} | "
-            f"{right / len(known):.3f} |"
-        )
+        shares = (right / max(len(pairs), 1), right / len(known))
+        shown.append((str(bound), f"{len(pairs):,}", *(f"{share:.3f}" for share in shares)))
+    title = f"{name}: {used.seconds:,.0f} s, {used.cpu_seconds:,.0f} CPU s, "
+    title += f"at most {used.peak_pss / 1e6:,.0f} MB"
+    print_table(title, [score], ("pairs", "precision", "recall"), shown)
 
 
 def main(
@@ -80,7 +84,7 @@ def main(
     known: int = 3_000,
     others: int = 500_000,
 ) -> None:
-    """Make the sentences, run both, and print the tables."""
+    """Run both programs on the same sentences and print the tables."""
     with tempfile.TemporaryDirectory() as folder:
         text, ours, theirs = (f"{folder}/{name}" for name in ("all.txt", "ours", "theirs"))
         *sides, rest = sentences(data, nmt, books, known, others)
@@ -90,19 +94,10 @@ def main(
         pairs = {frozenset(pair) for pair in zip(*sides, strict=True)}
         print(f"{len(pairs):,} known pairs among {len(lines):,} sentences\n")
         given = ("--model", model, "--output", f"{ours}.parquet", "--margin", str(MARGINS[0]))
-        _print("paraloom mine", cost(paraloom("mine", text, *given)))
-        table(Path(f"{ours}.parquet"), pairs, "margin", MARGINS)
+        command = paraloom("mine", text, *given)
+        show("paraloom mine", command, Path(f"{ours}.parquet"), pairs, MARGINS)
         command = [sys.executable, "-c", _THEIRS, model, text, theirs]
-        _print("paraphrase_mining", cost(command))
-        table(Path(theirs), pairs, "cosine", COSINES)
-
-
-def _print(name: str, used: Cost) -> None:
-    print(
-        f"\n{name}: {used.seconds:,.0f} s ({used.cpu_seconds:,.0f} s of processors), "
-        f"{used.peak_pss / 1e6:,.0f} MB at most\n",
-        flush=True,
-    )
+        show("paraphrase_mining", command, Path(theirs), pairs, COSINES)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Near-copies planted among generated pairs: what `near_duplicates` finds, and how fast.
+"""How many planted near-copies `near_duplicates` finds among generated pairs, and how fast.
 
 python -m benchmarks.near_duplicates [--workers N] [--planted N] [--threshold T] …
     [--datatrove PYTHON] [ROWS]
 
-Each copy is a pair of 12 words a side with 1, 2 or 4 words changed on both sides; the other
-rejected rows are short sentences, and near-copies, too. The job `select` runs with and without the
-key, in this process's workers. With a Python that has datatrove, its MinHash reads the same pairs,
-with n-grams of 5 and of 2 words.
+A planted copy has 12 words a side, of which 1, 2 or 4 are changed on both sides. The job `select`
+runs with and without `near_duplicates`, in workers of this process. It also rejects some short
+generated sentences, which are near-copies, too. `--datatrove` names a Python with datatrove, whose
+MinHash then reads the same pairs, with n-grams of 5 and of 2 words.
 """
 
 import json
@@ -24,12 +24,11 @@ import typer
 
 from benchmarks import generated
 from benchmarks.measure import cost
-from benchmarks.report import command_line
+from benchmarks.report import command_line, print_table
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard, units, write_shard
 from paraloom.beam_jobs.transforms.criteria import Criteria
-from paraloom.pipeline.commands.console import console, number_table
 
 CHANGED = (1, 2, 4)
 SIDES = ("reference", "translation")
@@ -55,14 +54,16 @@ for name, tasks, steps in (
 
 
 def sentences(rng: np.random.Generator, rows: int) -> np.ndarray:
-    """Words, all as likely: text [rows, 12]."""
+    """Draw words uniformly: text [rows, 12]."""
     words = np.array(generated.vocabulary().to_pylist(), object)
     return words[rng.integers(0, len(words), (rows, _WORDS))]
 
 
 def copies_of(rows: int) -> tuple[dict[str, list[str]], dict[str, tuple[int, str]]]:
-    """Texts of originals, then of their copies; for each copy, the number of changed words and the
-    original."""
+    """Return the texts and ids of originals and of their changed copies.
+
+    For each copy, also return the number of changed words and the id of its original.
+    """
     rng = np.random.default_rng(1)
     texts: dict[str, list[str]] = {}
     changed = np.repeat(CHANGED, rows)
@@ -79,7 +80,7 @@ def copies_of(rows: int) -> tuple[dict[str, list[str]], dict[str, tuple[int, str
 
 
 def write(folder: Path, rows: int, texts: dict[str, list[str]]) -> list[Shard]:
-    """Generated pairs with the texts at random places, as the stage `bucket` leaves them."""
+    """Write generated pairs with the texts at random places, in the form of the stage `bucket`."""
     form = schema.bucketed(("translation_score",))
     places = np.sort(np.random.default_rng(2).permutation(rows)[: len(texts["id"])])
     shards = []
@@ -100,7 +101,7 @@ def write(folder: Path, rows: int, texts: dict[str, list[str]]) -> list[Shard]:
 
 
 def _both_sides(folder: str, shards: Sequence[Shard]) -> str:
-    """A folder with the id and the two sides of each pair as one text."""
+    """Write the ids and texts of the pairs, both sides as one text, and return the folder."""
     out = Path(folder) / "texts"
     out.mkdir(exist_ok=True)
     for shard in shards:
@@ -111,7 +112,7 @@ def _both_sides(folder: str, shards: Sequence[Shard]) -> str:
 
 
 def _found(out: Path, kinds: dict[str, tuple[int, str]], planted: int) -> tuple[str, ...]:
-    """Table cells on the rows that datatrove rejects: all rows of a cluster except one."""
+    """Return the table cells for the rows that datatrove rejects, all but one of each cluster."""
     lines = (line for path in out.glob("gone/*.jsonl") for line in path.read_text().splitlines())
     gone = {json.loads(line)["id"] for line in lines}
     hit = [count for id, (count, original) in kinds.items() if gone & {id, original}]
@@ -120,7 +121,7 @@ def _found(out: Path, kinds: dict[str, tuple[int, str]], planted: int) -> tuple[
 
 
 def _shares(found: list[int], planted: int) -> list[str]:
-    """The share of copies that are found, by the number of words that are changed in them."""
+    """Return the shares of copies that were found, by their number of changed words."""
     return [f"{found.count(count) / planted:.1%}" for count in CHANGED]
 
 
@@ -145,10 +146,10 @@ def main(
             done = select.run(work, out, criteria, beam)
             seconds = time.monotonic() - began
             rejected = (shard for receipt in done.receipts for shard in receipt.rejected_shards)
-            apart = [row for of in rejected for row in read_shard(of, ["id", "reason"]).to_pylist()]
             named = {
                 row["id"]: row["reason"].partition(", id ")[2]
-                for row in apart
+                for shard in rejected
+                for row in read_shard(shard, ["id", "reason"]).to_pylist()
                 if row["reason"].startswith("nearly")
             }
             copies = {id: of for id, of in named.items() if id in kinds}
@@ -165,7 +166,7 @@ def main(
             name = f"datatrove, {grams} words"
             shown.append((name, *cells, f"{used.seconds:.1f}", f"{used.peak_rss / 1e6:.0f}"))
     heads = (*(f"{n} of {_WORDS}" for n in CHANGED), "right row", "others", "s", "peak MB")
-    console().print(number_table(f"{rows:,} pairs", "threshold", numbers=heads, rows=shown))
+    print_table(f"{rows:,} pairs", ["threshold"], heads, shown)
 
 
 if __name__ == "__main__":

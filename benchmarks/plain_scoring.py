@@ -1,8 +1,7 @@
-"""The three scores in plain Python, pair by pair: the baseline of the vectorised scorers.
+"""Three scores in plain Python, pair by pair: the baseline of the vectorised scorers.
 
-Ordinary Python on lists of strings: one call of the tokeniser per sentence, `collections.Counter`
-for trigrams, numpy for the mean of a sentence's word vectors. Tests use it as the definition of the
-scores.
+The code calls the tokeniser once per sentence, counts trigrams with `collections.Counter`, and
+averages the word vectors of a sentence with numpy. Tests use it as the definition of the scores.
 """
 
 import math
@@ -15,7 +14,7 @@ Tokenizer = Callable[[str], list[str]]
 
 
 def fast_tokenizer() -> Tokenizer:
-    """Moses' tokeniser in C++."""
+    """Return Moses' tokeniser in C++, with lower-cased tokens."""
     from mosestokenizer import MosesTokenizer
 
     moses = MosesTokenizer("en")
@@ -23,7 +22,10 @@ def fast_tokenizer() -> Tokenizer:
 
 
 def trigram_overlap(reference: Sequence[str], translation: Sequence[str]) -> float:
-    """Shared trigrams over the trigrams of the side with fewer; 0 without trigrams."""
+    """Return the number of shared trigrams over the trigrams of the side with fewer.
+
+    It is 0 if a side has no trigrams.
+    """
     trigrams = [
         Counter(zip(tokens, tokens[1:], tokens[2:], strict=False))
         for tokens in (reference, translation)
@@ -35,7 +37,7 @@ def trigram_overlap(reference: Sequence[str], translation: Sequence[str]) -> flo
 def paragram_similarity(
     reference: Sequence[str], translation: Sequence[str], vectors: Mapping[str, np.ndarray]
 ) -> float:
-    """Cosine of the mean vectors of the known words; 0 where a side has none."""
+    """Return the cosine of the mean vectors of the known words, or 0 without known words."""
     sides = [
         [vectors[token] for token in tokens if token in vectors]
         for tokens in (reference, translation)
@@ -53,7 +55,7 @@ def score(
     vectors: Mapping[str, np.ndarray],
     tokenize: Tokenizer,
 ) -> dict[str, list[float]]:
-    """The columns that `paraloom.models.scorers.PairScorer` computes, as lists."""
+    """Compute columns of `paraloom.models.scorers.PairScorer` as lists."""
     rows = [(tokenize(r), tokenize(t)) for r, t in zip(references, translations, strict=True)]
     return {
         "reference_tokens": [len(r) for r, _ in rows],

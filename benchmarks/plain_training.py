@@ -1,9 +1,9 @@
-"""The published training procedure in plain PyTorch: the baseline of our timings and checks.
+"""The published training procedure in plain PyTorch: the baseline of timings and tests.
 
-Follows the authors' own PyTorch trainer (Wieting et al. 2021): sentences are padded lists of ids, a
-mega-batch is encoded mini-batch by mini-batch, negatives are looked for sentence by sentence, an
-`nn.Embedding` gets dense gradients and torch's Adam updates all of it. Sentences that equal either
-side are no negatives here.
+It follows the trainer of Wieting et al. (2021). Sentences are padded lists of ids, and a mega-batch
+is encoded mini-batch by mini-batch. The negative of each sentence is selected separately. An
+`nn.Embedding` has dense gradients, and torch's Adam updates all of it. Unlike in that trainer, a
+sentence that equals either side of the pair is not a negative.
 """
 
 from collections.abc import Sequence
@@ -19,38 +19,38 @@ Pair = tuple[Sentence, Sentence]
 
 
 class PlainEncoder(nn.Module):
-    """Encodes padded ids [n, longest] of sentences of the given lengths [n] to [n, dim]."""
+    """Encodes padded ids, [n, longest], of sentences with the given lengths, [n], as [n, dim]."""
 
     def __init__(self, vectors: Tensor) -> None:
         super().__init__()
         self.embedding = nn.Embedding(len(vectors), vectors.shape[1], _weight=vectors.clone())
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        """The mean of the words' outputs."""
+        """Return the mean of the words' outputs."""
         outputs = self.outputs(self.embedding(ids), lengths)
         mask = torch.arange(ids.shape[1], device=ids.device) < lengths.unsqueeze(1)
         return (outputs * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
 
     def outputs(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """One output per word: here the word itself."""
+        """Return one output per word. Here it is the word vector itself."""
         return words
 
 
 class PlainLSTM(PlainEncoder):
-    """LSTM Avg and BiLSTM Avg (directions side by side)."""
+    """LSTM Avg, or BiLSTM Avg with the states of both directions concatenated."""
 
     def __init__(self, vectors: Tensor, hidden: int, *, both: bool) -> None:
         super().__init__(vectors)
         self.lstm = nn.LSTM(vectors.shape[1], hidden, batch_first=True, bidirectional=both)
 
     def outputs(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """The states."""
+        """Return the states."""
         packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
         return pad_packed_sequence(self.lstm(packed)[0], batch_first=True)[0]
 
 
 class PlainTrainer:
-    """Adam on the margin loss; the negative of a sentence comes from the other side."""
+    """Trains by Adam on the margin loss, with negatives from the other side of the pairs."""
 
     def __init__(
         self, encoder: PlainEncoder, *, margin: float, learning_rate: float, batch_size: int
@@ -58,16 +58,16 @@ class PlainTrainer:
         self.encoder, self.margin, self.batch_size = encoder, margin, batch_size
         self.adam = torch.optim.Adam(encoder.parameters(), lr=learning_rate)
         self.losses: list[float] = []
-        self.gap = 0.0  # the most by which a given negative is farther than the nearest
+        self.gap = 0.0
 
     def train_mega_batch(self, pairs: Sequence[Pair], instead: np.ndarray | None = None) -> None:
-        """Find all negatives, then make one step per mini-batch.
+        """Select all negatives, then make one step per mini-batch.
 
         Args:
-            instead: negatives to train on instead of its own, [2, n]: for each left sentence a row
-                of right, and for each right sentence a row of left. They may differ from its own
-                where only rounding decides which sentence is nearest; `gap` is the largest such
-                difference of cosines.
+            instead: negatives to train on instead of the selected ones, [2, n]. The first row has
+                rows of the right side for the left sentences, and the second row has rows of the
+                left side. `gap` then becomes the largest difference of cosines between a selected
+                negative and a given one.
         """
         size = self.batch_size
         batches = [pairs[i : i + size] for i in range(0, len(pairs), size)]
@@ -95,7 +95,9 @@ class PlainTrainer:
     def negatives(
         self, anchors: Tensor, others: Tensor, pairs: Sequence[Pair], side: int
     ) -> list[int]:
-        """For every sentence of one side, the nearest of the other side except its pair."""
+        """Return the row of the nearest sentence on the other side, except the pair, for each
+        sentence.
+        """
         places: dict[tuple[int, ...], list[int]] = {}
         for i, pair in enumerate(pairs):
             places.setdefault(tuple(pair[1 - side]), []).append(i)
@@ -124,7 +126,7 @@ class PlainTrainer:
         self.losses.append(loss.item())
 
     def encode(self, sentences: Sequence[Sentence]) -> Tensor:
-        """Pad, then encode."""
+        """Pad and encode sentences."""
         lengths = torch.tensor([len(sentence) for sentence in sentences])
         ids = torch.zeros(len(sentences), int(lengths.max()), dtype=torch.int64)
         for row, sentence in enumerate(sentences):

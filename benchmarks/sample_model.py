@@ -1,7 +1,7 @@
-"""Train the translation model of the sample (`make sample-model`) and put it where it ships.
+"""Train the translation model of the sample (`make sample-model`) and put it into the package.
 
-It is trained as a run without `nmt.model` would: on the sample's bitext, with the sample's
-`nmt.training`. Weights are stored in half precision, and the card says how good the model is.
+The training is that of a run without `nmt.model`: it uses the sample's bitext and `nmt.training`.
+Weights are stored in half precision. The model's card states its BLEU.
 """
 
 import json
@@ -27,9 +27,9 @@ pipeline_tag: translation
 
 # A Czech–English translation model for the sample
 
-It translates the sample's kind of sentences, short and regular ones, and no others: use it to try
-Paraloom and to test it. The run of the sample uses it; for text of your own, name a model of
-fairseq or of the Hub in `nmt.model`.
+This model translates only short, regular sentences like those of the sample. It serves to try and
+to test Paraloom, and the run of the sample uses it. For your own text, name a model of fairseq or
+of the Hub in `nmt.model`.
 
 | | |
 | --- | --- |
@@ -38,17 +38,20 @@ layer, width {dim}, {heads} heads, feed-forward {ffn}, one vocabulary of {pieces
 | parameters | {parameters:,}, in half precision |
 | trained on | {training:,} pairs of the sample's bitext, {updates:,} updates with about \
 {batch_tokens:,} subwords each, on two CPU cores, seed {seed} |
-| BLEU | {bleu:.1f} (sacrebleu, beam 12) on {held} pairs held out from training; a like number of \
-pairs chose the checkpoint ({chosen}) |
+| BLEU | {bleu:.1f} (sacrebleu, beam 12) on {held} pairs held out from training; as many other \
+pairs selected the checkpoint ({chosen}) |
 | versions | {versions} |
 
-`make sample-model` trains it anew, in some minutes; another processor may round otherwise and get
-another model. `training.json` has all settings and the BLEU of each checkpoint.
+`make sample-model` trains the model again in some minutes. Another processor may round differently
+and produce another model. `training.json` has all settings and the BLEU of each checkpoint.
+
 """
 
 
 def halved(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Weights in half precision; those that are equal, such as shared embeddings, are kept once."""
+    """Return the weights in half precision. Equal weights, such as shared embeddings, are stored
+    once.
+    """
     kept: dict[bytes, torch.Tensor] = {}
     halves = {name: of.half() for name, of in weights.items()}
     return {name: kept.setdefault(of.numpy().tobytes(), of) for name, of in halves.items()}
@@ -72,7 +75,7 @@ def ship(trained: Path, folder: Path) -> None:
 
 
 def main() -> None:
-    """Train and ship."""
+    """Train the model and write its folder."""
     config = read_config("sample", [f"run={RUN}", "nmt.model=null"])
     ship(Path(run_stages(config, ["nmt"]).folder("nmt")), MODEL)
     print(f"{MODEL}: {sum(path.stat().st_size for path in MODEL.iterdir()):,} bytes")

@@ -1,11 +1,16 @@
-"""Cost of each command, from `score` to the data card, in a run of generated pairs.
+"""The cost of each command, from `score` to the data card, on a run of generated pairs.
 
 python -m benchmarks.scale ROWS … [--workers N] … [--shard-rows N] [--folder FOLDER]
 
-Makes a run folder whose translations are finished, and runs the real commands on it: `score`,
-`bucket`, `select` (with duplicates, `size` and `where`; it writes report and data card), `select`
-again with nothing to do, and `status`, `explain` and `compare`, for each number of workers. The
-column "own" has the CPU seconds of the launcher alone. From the second shard on, one pair in 50
+The program makes a run folder with finished translations and runs the real commands on it, for each
+number of workers:
+
+- `score` and `bucket`;
+- `select` with duplicates, `size` and `where`, which also writes the report and the data card;
+- `select` again, with nothing to do;
+- `status`, `explain` and `compare`.
+
+The column "own" has the CPU seconds of the launcher alone. From the second shard on, one pair in 50
 repeats a pair of the previous shard.
 """
 
@@ -19,11 +24,10 @@ import yaml
 
 from benchmarks import generated
 from benchmarks.measure import Cost, cost, paraloom
-from benchmarks.report import command_line
+from benchmarks.report import command_line, print_table
 from paraloom.beam_jobs.engine.launch import Result
 from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.models.files import digest
-from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.run.journal import Journal
 from paraloom.pipeline.run.plan import plan
@@ -40,7 +44,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 
 def make_run(folder: Path, rows: int, shard_rows: int) -> Path:
-    """Write a configuration and a run with finished translations; return the former's path."""
+    """Write a configuration and a run with finished translations. Return the configuration's
+    path."""
     run = folder / "run"
     generated.write(run / "back_translate", rows, shard_rows=shard_rows, repeats=0.02)
     generated.write_vectors_for(folder)
@@ -80,25 +85,21 @@ def make_run(folder: Path, rows: int, shard_rows: int) -> Path:
 
 
 def size(folder: Path) -> int:
-    """Bytes of the files in a folder."""
+    """Return the size of the files in a folder, in bytes."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def measure(folder: Path, rows: int, config: Path, workers: int) -> list[tuple[str, Cost, int]]:
-    """Measure the commands of a run: name, cost, and bytes that were added on disk."""
+    """Return the name, cost and added bytes on disk of each command."""
     run, log = folder / "run", folder / "log.txt"
     found = [("input", Cost(), size(run / "back_translate"))]
     for name, arguments in COMMANDS.items():
         before = size(run)
         command = paraloom(*arguments, "--config", str(config), workers=workers)
         found.append((name, cost(command, log=log), size(run) - before))
-    asked: dict[str, tuple[str, ...]] = {
-        "status": ("status", str(run)),
-        "explain": ("explain", str(run), f"generated-{rows // 2}"),
-        "compare": ("compare", str(run), str(run)),
-    }
-    for name, arguments in asked.items():
-        found.append((name, cost(paraloom(*arguments), log=log), 0))
+    others = {"status": (), "explain": (f"generated-{rows // 2}",), "compare": (str(run),)}
+    for name, more in others.items():
+        found.append((name, cost(paraloom(name, str(run), *more), log=log), 0))
     return found
 
 
@@ -125,9 +126,7 @@ def main(
                     which = (f"{count:,}", str(number), name)
                     shown.append((*which, f"{spent.seconds:,.0f}", f"{rate:,.0f}", *own, *more))
     heads = ("s", "rows/s", "CPU s", "own", "RSS MB", "PSS MB", "files", "disk MB")
-    title = f"{shard_rows:,} rows a shard"
-    table = number_table(title, "rows", "workers", "stage", numbers=heads, rows=shown)
-    console().print(table)
+    print_table(f"{shard_rows:,} rows a shard", ("rows", "workers", "stage"), heads, shown)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Scoring and bucketing, Parquet to Parquet: pairs/s per core, against plain Python, and scaling.
+"""The rates of scoring and bucketing by number of workers, and against plain Python.
 
 python -m benchmarks.scoring [--pairs N] [--plain N]
 """
@@ -15,7 +15,6 @@ from benchmarks import plain_scoring
 from benchmarks.measure import cost, paraloom
 from benchmarks.report import Measured, command_line
 from benchmarks.scale import make_run
-from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.models.cpu import cores
 from paraloom.models.text.vectors import read_vectors
 
@@ -23,24 +22,21 @@ SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
 
 
 def seconds(config: Path, *beam: str) -> float:
-    """Seconds of the commands `score` and `bucket` together, with these options of Beam."""
+    """Return the seconds of the commands `score` and `bucket` together, with these Beam options."""
     log, given = config.with_name("log.txt"), ("--config", str(config))
-    cost(paraloom("train-paragram", *given), log=log)  # not timed: prepares the word vectors once
+    cost(paraloom("train-paragram", *given), log=log)  # prepares the word vectors, not timed
     stages = (paraloom(of, "--force", *given, "--", *beam) for of in ("score", "bucket"))
     return sum(cost(command, log=log).seconds for command in stages)
 
 
 def plain_seconds(folder: Path, rows: int) -> float:
-    """Seconds of the plain version: read, score each row, sort for deciles, write."""
+    """Return the seconds of a plain version, which reads, scores row by row, sorts, and writes."""
     vectors = read_vectors(folder / "vectors.txt")
     known = dict(zip(vectors.words.to_pylist(), vectors.matrix, strict=True))
     started = time.monotonic()
-    shards = [
-        s for receipt in receipts(str(folder / "run" / "back_translate")) for s in receipt.shards
-    ]
-    needed = -(-rows // shards[0].rows)
-    table = pa.concat_tables([pq.read_table(shard.path) for shard in shards[:needed]])
-    table = table.slice(0, rows)
+    files = sorted((folder / "run" / "back_translate").glob("part-*.parquet"))
+    needed = -(-rows // pq.read_metadata(files[0]).num_rows)
+    table = pa.concat_tables([pq.read_table(path) for path in files[:needed]]).slice(0, rows)
     references, translations = table["reference"].to_pylist(), table["translation"].to_pylist()
     tokenizer = plain_scoring.fast_tokenizer()
     scores = plain_scoring.score(references, translations, known, tokenizer)

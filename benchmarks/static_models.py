@@ -1,25 +1,25 @@
 """Two models to compare an encoder with: StaticEmbedding with random and with trained weights.
 
-python -m benchmarks.static_models --pairs FILE --tokenizer FILE --out DIR [--epochs N] [--rate R]
+python -m benchmarks.static_models --pairs FILE … --tokenizer FILE --out DIR [--epochs N] [--rate R]
 
-Both have the WordPiece tokeniser in a `tokenizer.json`, such as a BERT model's. The weights of
-`DIR/static-trained` are trained on the columns `reference` and `translation` of Parquet files, with
-the loss that sentence-transformers recommends for such models; the weights of `DIR/static-random`
-are the initial ones of this training. `paraloom evaluate` compares both models with an encoder.
+Both models use the WordPiece tokeniser in a `tokenizer.json`, such as a BERT model's.
+`DIR/static-random` has random weights. From them, `DIR/static-trained` is trained on the columns
+`reference` and `translation` of Parquet files, with the loss that sentence-transformers recommends
+for such models. `paraloom evaluate` compares both models with an encoder.
 """
 
-import argparse
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow.parquet as pq
 import torch
+import typer
+
+from benchmarks.report import command_line
 
 DIM = 300
-START = 0.1  # standard deviation of the random weights; from 1, AdamW hardly moves them
-BATCH = 2048  # pairs; the others of a batch are negatives
+START = 0.1  # standard deviation of the random weights; from 1, AdamW hardly changes them
+BATCH = 2048  # pairs; each pair has the other pairs of its batch as negatives
 
 
 def train(model: Any, first: list[str], second: list[str], epochs: int, rate: float) -> None:
@@ -42,32 +42,31 @@ def train(model: Any, first: list[str], second: list[str], epochs: int, rate: fl
             schedule.step()
 
 
-def main(arguments: Sequence[str] = ()) -> None:
+def main(
+    pairs: Annotated[list[str], typer.Option()],
+    tokenizer: Annotated[str, typer.Option()],
+    out: Annotated[Path, typer.Option()],
+    epochs: int = 10,
+    rate: float = 0.02,
+) -> None:
     """Write both folders."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--pairs", required=True, nargs="+")
-    parser.add_argument("--tokenizer", required=True)
-    parser.add_argument("--out", required=True, type=Path)
-    parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--rate", type=float, default=0.02)
-    options = parser.parse_args(arguments)
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from tokenizers import Tokenizer
 
     torch.manual_seed(1)
-    tokenizer = Tokenizer.from_file(options.tokenizer)
-    tokenizer.no_truncation()
-    module = StaticEmbedding(tokenizer, embedding_dim=DIM)
+    pieces = Tokenizer.from_file(tokenizer)
+    pieces.no_truncation()
+    module = StaticEmbedding(pieces, embedding_dim=DIM)
     with torch.no_grad():
         module.embedding.weight *= START  # cosines stay the same
     model = SentenceTransformer(modules=[module], device="cpu")
-    model.save(str(options.out / "static-random"))
-    pairs = pq.read_table(options.pairs, columns=["reference", "translation"])
-    first, second = (column.to_pylist() for column in pairs.columns)
-    train(model, first, second, options.epochs, options.rate)
-    model.save(str(options.out / "static-trained"))
+    model.save(str(out / "static-random"))
+    table = pq.read_table(pairs, columns=["reference", "translation"])
+    first, second = (column.to_pylist() for column in table.columns)
+    train(model, first, second, epochs, rate)
+    model.save(str(out / "static-trained"))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command_line(main)

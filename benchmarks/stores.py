@@ -1,13 +1,15 @@
-"""What a run costs on local disk, on S3 and on Google's storage: operations, requests, seconds.
+"""The operations, requests and time of a run on a local disk, on S3 and on Google Cloud Storage.
 
 python -m benchmarks.stores [--shards N] [--rows N] [--places NAME] …
     [--receipts N --delay SECONDS]
 
-`ingest`, and `score`, `bucket` and `select` of generated pairs in many small shards, with one
-worker, on this machine's disk, on moto's server, and on `gcp-storage-emulator`; both servers are in
-this process and count the requests. Operations are calls of `paraloom.beam_jobs.storage`. With
-`--receipts`, the program only reads this number of receipts from Google's storage, which answers
-each request after a delay, and sets them aside.
+The program runs `ingest`, and `score`, `bucket` and `select` of generated pairs in many small
+shards, with one worker. The stores are this machine's disk, moto's server and
+`gcp-storage-emulator`. Both servers run in this process and count the requests. An operation is a
+call of `paraloom.beam_jobs.storage`.
+
+With `--receipts`, the program measures only how long it takes to read N receipts and to mark them
+as outdated. Google's store then answers each request after a delay.
 """
 
 import json
@@ -27,12 +29,11 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from benchmarks.report import ROOT, command_line
+from benchmarks.report import ROOT, command_line, print_table
 from benchmarks.scale import make_run
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import shards
 from paraloom.beam_jobs.engine.options import connect
-from paraloom.pipeline.commands.console import console, number_table
 
 OPERATIONS = (
     *("open_file", "read_bytes", "write_bytes", "writing", "copy", "exists"),
@@ -42,8 +43,7 @@ OPERATIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a run is: its folder, the Beam options and variables for it, and its requests by
-    name."""
+    """A store: the folder of the run, Beam options, environment variables, and counted requests."""
 
     folder: str
     options: Sequence[str] = ()
@@ -53,14 +53,14 @@ class Place:
 
 @contextmanager
 def on_disk() -> Iterator[Place]:
-    """A folder on this machine."""
+    """Use a folder on this machine."""
     with tempfile.TemporaryDirectory() as folder:
         yield Place(folder=folder, env={}, requests=Counter())
 
 
 @contextmanager
 def on_s3() -> Iterator[Place]:
-    """moto's server."""
+    """Start moto's server."""
     from werkzeug.serving import WSGIRequestHandler
 
     from tests import object_store
@@ -82,7 +82,7 @@ def on_s3() -> Iterator[Place]:
 
 @contextmanager
 def on_google() -> Iterator[Place]:
-    """The emulator of Google's storage."""
+    """Start the emulator of Google Cloud Storage."""
     from tests import google_store
 
     with google_store.google_store() as store:
@@ -94,7 +94,7 @@ PLACES = {"disk": on_disk, "s3": on_s3, "gs": on_google}
 
 
 def measure(name: str, shards_: int, rows: int) -> list[tuple[str, int, int, float]]:
-    """Stages with their operations, requests and seconds."""
+    """Run the stages, and return their names, operations, requests and seconds."""
     found = []
     with PLACES[name]() as place, tempfile.TemporaryDirectory() as scratch:
         connect(place.options)
@@ -125,13 +125,12 @@ def measure(name: str, shards_: int, rows: int) -> list[tuple[str, int, int, flo
             subprocess.run(command, cwd=ROOT, env=env, check=True, stdout=quiet, stderr=quiet)
             seconds = time.monotonic() - started
             operations: Counter[str] = Counter(json.loads(counted.read_text()))
-            print(name, stage, dict(operations), dict(place.requests), f"{seconds:.1f} s")
             found.append((stage, operations.total(), place.requests.total(), seconds))
     return found
 
 
 def inside(counted: Path, arguments: list[str]) -> int:
-    """Run the command, write its numbers of operations to `counted`, and return its exit code."""
+    """Run a command, write the counts of its operations, and return its exit status."""
     from paraloom.pipeline.cli import main as paraloom
 
     operations: Counter[str] = Counter()
@@ -156,7 +155,7 @@ def inside(counted: Path, arguments: list[str]) -> int:
 
 
 def measure_receipts(number: int, delay: float) -> None:
-    """Read and set aside receipts where each request takes `delay` seconds."""
+    """Print the time of reading and outdating receipts if each request takes `delay` seconds."""
     from tests import google_store
 
     with google_store.google_store() as store:
@@ -164,9 +163,8 @@ def measure_receipts(number: int, delay: float) -> None:
         connect([])
         folder = f"{google_store.BUCKET}/score"
         for i in range(number):
-            receipt = shards.Receipt(
-                name=f"part-{i:05d}", key="key", rows_in=0, shards=(), rejected={}
-            )
+            name = f"part-{i:05d}"
+            receipt = shards.Receipt(name=name, key="key", rows_in=0, shards=(), rejected={})
             shards.write_receipt(folder, receipt)
         store.delay = delay
         for what in ("first", "second"):
@@ -174,7 +172,7 @@ def measure_receipts(number: int, delay: float) -> None:
             found = shards.receipts(folder)
             print(f"{what} reading of {len(found)} receipts: {time.monotonic() - started:.1f} s")
         started = time.monotonic()
-        shards.outdate(folder, found)  # one request each, since no columns are copied
+        shards.outdate(folder, found)  # one request for each receipt
         print(f"outdating of {len(found)}: {time.monotonic() - started:.1f} s")
 
 
@@ -194,8 +192,7 @@ def main(
         for name in places or PLACES
         for stage, operations, requests, seconds in measure(name, shards, rows)
     ]
-    heads = ("operations", "requests", "s")
-    console().print(number_table(None, "place", "stage", numbers=heads, rows=shown))
+    print_table(None, ("place", "stage"), ("operations", "requests", "s"), shown)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Training pairs/s of ours and of the plain procedure, step by step on the same mini-batches.
+"""The rates of training encoders in Paraloom and with the plain procedure.
 
 python -m benchmarks.training [--steps N] [--threads N] [--device cuda]
 
-Both start from the same weights, get the same mega-batches and take turns. Each finds its negatives
-itself; where only rounding decides which of two is nearer, both train on ours. The largest
-difference between their losses is printed. The corpus consists of Multi30k's captions, or made-up
-ones, with a changed copy of each.
+Both trainers start from the same weights, read the same mega-batches and take turns. Each of them
+selects its negatives, but both train on Paraloom's. The two selections can differ where only
+rounding decides which of two sentences is nearer. The largest difference between the losses is
+printed, too. The corpus has captions of Multi30k, or made-up captions, with a changed copy of each.
 """
 
 import copy
@@ -42,14 +42,14 @@ def main(steps: int = 200, threads: int = cores(), device: str = "cpu") -> None:
 
 
 def measure(measured: Measured, steps: int, device: str) -> None:
-    """Measure both encoders of the papers' tables against the plain procedure."""
+    """Measure two encoders against the plain procedure."""
     texts = corpus()
     for model in ("word-avg", "bilstm-avg"):
         compare(measured, model, texts, steps, device)
 
 
 def corpus() -> Texts:
-    """Captions and changed copies."""
+    """Return captions and changed copies of them."""
     left = captions(29_000)
     random = np.random.default_rng(0)
     words = sorted({word for text in left for word in text.split()})
@@ -65,10 +65,10 @@ def corpus() -> Texts:
 
 
 def trainer_of(model: str, texts: Texts, device: str) -> tuple[PairTrainer, Pairs]:
-    """Our trainer with random weights, and the pairs in its ids."""
+    """Return Paraloom's trainer with random weights, and the pairs as ids."""
     vocabulary = build_vocabularies(texts, ["words"])["words"]
     pairs = learnable(*texts, {"words": vocabulary})
-    chosen = EmbeddingOptions(model=model, negatives="other")  # as in the plain one
+    chosen = EmbeddingOptions(model=model, negatives="other")  # as in the plain procedure
     torch.manual_seed(1)
     vectors = random_vectors(len(vocabulary), chosen.dim, 1)
     encoder = build_encoder(chosen, {"words": vectors}).to(device).train()
@@ -76,7 +76,7 @@ def trainer_of(model: str, texts: Texts, device: str) -> tuple[PairTrainer, Pair
 
 
 def plain_of(trainer: PairTrainer) -> PlainEncoder:
-    """The plain encoder with the same weights."""
+    """Return the plain encoder with the same weights."""
     (table,) = trainer.matrices.values()
     if trainer.options.model == "word-avg":
         return PlainEncoder(table.weight)
@@ -89,8 +89,7 @@ def plain_of(trainer: PairTrainer) -> PlainEncoder:
 
 
 def compare(measured: Measured, model: str, texts: Texts, steps: int, device: str) -> None:
-    """Train ours and the plain one for `steps` steps, in turns after each mega-batch; add the
-    rates."""
+    """Train both for `steps` steps, in turns after each mega-batch, and add the rates."""
     trainer, pairs = trainer_of(model, texts, device)
     options = trainer.options
     plain = PlainTrainer(
@@ -111,7 +110,8 @@ def compare(measured: Measured, model: str, texts: Texts, steps: int, device: st
         return chosen[0]
 
     trainer.negatives = keep  # type: ignore[assignment, method-assign]
-    warm(trainer, pairs)
+    copied = PairTrainer(copy.deepcopy(trainer.encoder), trainer.source, options, 1)
+    copied.train_on(pairs.take(np.arange(300)))  # the first call is slower
     for start in range(0, count, size):
         part = pairs.take(np.resize(order, count)[start : start + size])
         sides = (side["words"] for side in part.sides)
@@ -131,14 +131,8 @@ def compare(measured: Measured, model: str, texts: Texts, steps: int, device: st
     measured.ratio(f"{model}: ours / plain", theirs, ours)
 
 
-def warm(trainer: PairTrainer, pairs: Pairs) -> None:
-    """Run once what is timed later, on a copy."""
-    other = PairTrainer(copy.deepcopy(trainer.encoder), trainer.source, trainer.options, 1)
-    other.train_on(pairs.take(np.arange(300)))
-
-
 def seconds(work: Callable[[], Any], device: str) -> float:
-    """Seconds of a call, including the work that it leaves to a GPU."""
+    """Return the seconds of a call, including work that the call leaves to a GPU."""
     started = time.perf_counter()
     work()
     if device != "cpu":

@@ -1,25 +1,22 @@
-"""What `input.where` finds, and what `input.unique: source` saves, on Multi30k.
+"""What `input.where` finds in Multi30k, after foreign and broken lines have been added.
 
-python -m benchmarks.untranslated [--rows N] [--repeated SHARE] [--rounds N] [--beam N]
+python -m benchmarks.untranslated
 
-One worker translates in this process, so that its processor time can be measured, too: unlike the
-wall-clock time, it hardly depends on other load on the machine.
+The twelve kinds of broken lines are equally frequent: wrong languages, sides with different
+content, lines without a sentence, and copies.
 """
 
 import random
 import time
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.back_translation import through_job
-from benchmarks.noisy_bitext import KINDS, Line, Sides, add_noise, read_sides
-from benchmarks.report import MODEL, Measured, command_line
-from paraloom.beam_jobs.engine import schema
+from benchmarks.report import DATA, Measured, command_line, read_side
 from paraloom.beam_jobs.transforms.conditions import Predicate, reasons
-from paraloom.models.nmt.options import NmtOptions
 
 CONDITIONS = (
     "source_language = cs",
@@ -32,66 +29,104 @@ CONDITIONS = (
 )
 """The conditions that docs/choosing-pairs.md recommends for Czech and English."""
 
+Sides = Sequence[tuple[str, str, str]]
+"""Czech, English and French captions, line by line."""
 
-def measure_conditions(lines: Sequence[Line], measured: Measured) -> None:
-    """Apply `CONDITIONS` to sound and broken lines."""
+
+class Line(NamedTuple):
+    """A pair and the kind of its defect. A sound pair has the kind ""."""
+
+    source: str
+    reference: str
+    kind: str
+
+
+def read_sides(folder: Path = DATA / "multi30k") -> Sides:
+    """Read the Czech, English and French training captions of Multi30k."""
+    return list(zip(*(read_side(of, folder) for of in ("cs", "en", "fr")), strict=True))
+
+
+def add_noise(sides: Sides, *, share: float, seed: int) -> list[Line]:
+    """Return the Czech–English pairs, mixed with `share` times as many broken pairs."""
+    draw = random.Random(seed)
+    lines = [Line(czech, english, "") for czech, english, _ in sides]
+    for number in range(round(share * len(sides))):
+        kind = list(KINDS)[number % len(KINDS)]
+        lines.append(Line(*KINDS[kind](draw, sides), kind))
+    draw.shuffle(lines)
+    return lines
+
+
+def _boilerplate(draw: random.Random) -> str:
+    number = draw.randrange
+    made = (
+        f"http://www.{draw.choice('abcdef')}{number(999)}.cz/{number(9999)}",
+        f"{number(24)}:{number(60):02} – {number(99)}.{number(9)} %",
+        " | ".join(str(number(1, 40)) for _ in range(draw.randint(3, 12))),
+        f"+420 {number(600, 799)} {number(999):03} {number(999):03}",
+        f"© {number(1995, 2020)} www.photo{number(99)}.com [{number(9)}/{number(9, 30)}]",
+        f"{'-' * draw.randint(3, 30)} {number(99)} {'*' * draw.randint(0, 9)}",
+    )
+    return draw.choice(made)
+
+
+def _merged(draw: random.Random, sides: Sides, side: int) -> tuple[str, str]:
+    """Append the sentence of the next line to one side of a pair."""
+    at = draw.randrange(len(sides) - 1)
+    pair = list(sides[at][:2])
+    pair[side] += " " + sides[at + 1][side]
+    return pair[0], pair[1]
+
+
+def _truncated(draw: random.Random, sides: Sides, side: int) -> tuple[str, str]:
+    """Keep the first 20% to 50% of the words of one side."""
+    pair = list(draw.choice(sides)[:2])
+    words = pair[side].split()
+    pair[side] = " ".join(words[: max(round(len(words) * draw.uniform(0.2, 0.5)), 1)])
+    return pair[0], pair[1]
+
+
+def _columns(first: int, second: int) -> Callable[[random.Random, Sides], tuple[str, str]]:
+    def choose(draw: random.Random, sides: Sides) -> tuple[str, str]:
+        line = draw.choice(sides)
+        return line[first], line[second]
+
+    return choose
+
+
+KINDS: dict[str, Callable[[random.Random, Sides], tuple[str, str]]] = {
+    "languages swapped": _columns(1, 0),
+    "French source": _columns(2, 1),
+    "French reference": _columns(0, 2),
+    "French on both sides": lambda draw, sides: (draw.choice(sides)[2], draw.choice(sides)[2]),
+    "source copied": _columns(0, 0),
+    "reference copied": _columns(1, 1),
+    "truncated source": lambda draw, sides: _truncated(draw, sides, 0),
+    "truncated reference": lambda draw, sides: _truncated(draw, sides, 1),
+    "merged source": lambda draw, sides: _merged(draw, sides, 0),
+    "merged reference": lambda draw, sides: _merged(draw, sides, 1),
+    "numbers and addresses": lambda draw, _: (_boilerplate(draw), _boilerplate(draw)),
+    "an address for a sentence": lambda draw, sides: (draw.choice(sides)[0], _boilerplate(draw)),
+}
+"""The kinds of broken lines, each with the function that makes a pair of this kind."""
+
+
+def main() -> None:
+    """Apply `CONDITIONS` to sound and broken lines, and print the shares of rejected lines."""
+    lines = add_noise(read_sides(), share=0.1, seed=1)
     source, reference = (pa.array([line[side] for line in lines]) for side in (0, 1))
     kinds = np.array([line.kind for line in lines])
     conditions = [Predicate.parse(text) for text in CONDITIONS]
-    reasons(source[:100], reference[:100], conditions)  # loads the identifier
+    reasons(source[:100], reference[:100], conditions)  # loads the language identifier
     started = time.process_time()
     rejected = reasons(source, reference, conditions) != ""
     seconds = time.process_time() - started
-    measured.add("pairs/s of input.where on a core", len(lines) / seconds)
+    measured = Measured(f"input.where on {len(lines):,} pairs, {(kinds != '').mean():.0%} broken")
+    measured.add("pairs/s on one core", len(lines) / seconds)
     measured.add("broken lines rejected, %", float(100 * rejected[kinds != ""].mean()))
     measured.add("sound lines rejected, %", float(100 * rejected[kinds == ""].mean()))
     for kind in KINDS:
         measured.add(f"{kind}: rejected, %", float(100 * rejected[kinds == kind].mean()))
-
-
-def repeat(sides: Sides, rows: int, share: float, seed: int) -> pa.Table:
-    """`rows` pairs, of which `share` repeat the source of another one, in random order."""
-    draw = random.Random(seed)
-    pairs = list({czech: (czech, english) for czech, english, _ in sides}.values())
-    distinct = draw.sample(pairs, round(rows * (1 - share)))
-    chosen = [*distinct, *draw.choices(distinct, k=rows - len(distinct))]
-    draw.shuffle(chosen)
-    sources, references = zip(*chosen, strict=True)
-    return pa.table([list(map(str, range(rows))), sources, references], schema=schema.INGEST)
-
-
-def main(
-    model: str = MODEL, rows: int = 6_000, repeated: float = 0.35, rounds: int = 2, beam: int = 12
-) -> None:
-    """Measure and print."""
-    sides = read_sides()
-    measured = Measured(f"{rows:,} rows, {repeated:.0%} repeat a source, beam {beam}")
-    measure_conditions(add_noise(sides, share=0.1, seed=1), measured)
-
-    table = repeat(sides, rows, repeated, seed=1)
-    seconds = {"every row": np.zeros(2), "unique: source": np.zeros(2)}
-    through = partial(through_job, model=model, options=NmtOptions(beam=beam), workers=1)
-    through(table[:100])  # converts the model
-    for _ in range(rounds):  # in turns, since other load on the machine changes
-        plain, spent = through(table)
-        seconds["every row"] += spent
-        once, spent = through(table, distinct=True)
-        seconds["unique: source"] += spent
-    for what, spent in seconds.items():
-        measured.add(f"{what}: seconds", spent[0] / rounds)
-        measured.add(f"{what}: processor seconds", spent[1] / rounds)
-    scores = [found["translation_score"].to_numpy() for found in (plain, once)]
-    texts = [found.drop_columns("translation_score") for found in (plain, once)]
-    same = np.array(texts[0]["translation"].to_pylist()) == texts[1]["translation"].to_pylist()
-    measured.add("rows equal but for the score, %", 100 * float(same.mean()))
-    measured.add("all other columns equal (1 = yes)", float(texts[0].equals(texts[1])))
-    measured.add(
-        "largest difference of a score, millionths",
-        float(1e6 * np.abs(scores[0] - scores[1]).max()),
-    )
-    once_seconds, plain_seconds = seconds["unique: source"], seconds["every row"]
-    measured.ratio("time of unique: source", once_seconds[0], plain_seconds[0])
-    measured.ratio("processor time of unique: source", once_seconds[1], plain_seconds[1])
     measured.done("untranslated")
 
 

@@ -1,4 +1,4 @@
-"""A cell of a table: an encoder, trained and evaluated. Finished cells are cached in files."""
+"""Cells of tables: trained and evaluated encoders, whose scores are cached in files."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ from paraloom.papers.datasets.transfer import find_tasks
 from paraloom.papers.options import SystemOptions
 from paraloom.papers.tasks import train
 
-VERSION = 2  # bump when cells have other scores: all cells are then computed again
+VERSION = 2  # bump to compute all cells again, after a change of their scores
 TASK_VERSION = 3  # the same for cells of tasks
 digest = cache(files_digest)  # the data do not change while tables are made
 DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")
@@ -55,7 +55,7 @@ class Inputs:
 
     @classmethod
     def of(cls, data: Path, *, corpus: Path, folder: Path) -> Self:
-        """The data at their usual places in the folder `data`."""
+        """Return the usual places of the data in the folder `data`."""
         sets = {name: data / name for name in ("sts", "sick", "books")}
         words = data / "ppdb" / "ppdb-xl-lexicon.txt.gz"
         return cls(corpus=corpus, folder=folder, phrases=words, **sets)
@@ -66,53 +66,67 @@ class Inputs:
         return self.folder / "paragram"
 
     @property
+    def word_pairs(self) -> Path:
+        """The folder of the shard with random pairs of `phrases`."""
+        return self.folder / "phrases"
+
+    @property
     def development(self) -> list[str]:
-        """The folders of STS 2012 to 2014, the experiments' development data."""
+        """The folders of STS 2012 to 2014, the development data of the experiments."""
         return [str(self.sts / year.removeprefix("STS ")) for year in DEVELOPMENT]
 
 
-def transfer_folders(inputs: Inputs) -> list[Path]:
-    """The existing folders of transfer tasks, SICK's included."""
-    folders = [inputs.sts.parent / name for name in ("transfer", "mrpc")]
-    return [folder for folder in [*folders, inputs.sick] if folder.exists()]
-
-
 Scores = dict[str, Any]
-"""Figures by measure, such as Pearson × 100 of STS 2012–2014 (`development`), STS 2015 (`sts_2015`)
-and SICK trial (`sick`): numbers, or arrays of a number and its resamples (`bootstrap`)."""
+"""Figures by measure, such as Pearson × 100 on STS 2012–2014 (`development`), on STS 2015
+(`sts_2015`) and on SICK trial (`sick`). A figure is a number, or an array of a number and its
+resamples (see `bootstrap`)."""
 
 
 def prepare(inputs: Inputs) -> None:
-    """Make once what all cells share: initial word vectors, and phrase pairs as a shard."""
+    """Make the initial word vectors and the shard of word pairs, if they do not exist.
+
+    The word pairs are random pairs of the lexicon, with as many words as the corpus (W&G 4.1).
+    """
     if not inputs.vectors.exists():
         inputs.folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=inputs.folder) as folder:
             words = Path(folder) / "paragram.txt"
             train_paragram(inputs.phrases, words, ParagramOptions(), seed=1, threads=1)
             compact_vectors(words, inputs.vectors)
-    pairs = inputs.folder / "phrases"
-    if not shards_in(pairs):
-        _write_phrases(inputs, pairs)
+    if shards_in(inputs.word_pairs):
+        return
+    columns = read_pairs(inputs.corpus).columns
+    count = sum(text.count(" ") + 1 for column in columns for text in column.to_pylist())
+    pairs = list(read_phrases(inputs.phrases))
+    Random(1).shuffle(pairs)
+    after = accumulate(left.count(" ") + right.count(" ") + 2 for left, right in pairs)
+    enough = 1 + sum(words < count for words in after)
+    left, right = zip(*pairs[:enough], strict=True)
+    inputs.word_pairs.mkdir(parents=True, exist_ok=True)
+    with atomic_file(inputs.word_pairs / "part-0.parquet") as temporary:
+        pq.write_table(pa.table({"reference": left, "translation": right}), temporary)
 
 
 class AnyCell:
-    """What all cells have in common; each has its own `_key` and `_scores`."""
+    """The base of all cells. Each kind of cell defines `_key` and `_scores`."""
 
     def _key(self, seed: int, inputs: Inputs) -> Mapping[str, Any]:
-        """What the scores depend on."""
+        """Return everything that the scores depend on."""
         raise NotImplementedError
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
-        """The scores, computed on one thread, and what is kept with them; `folder` is for temporary
-        files."""
+        """Compute the scores on one thread, and return them with other values to store.
+
+        `folder` is for temporary files.
+        """
         raise NotImplementedError
 
     def cell_path(self, seed: int, inputs: Inputs) -> Path:
-        """The file of the scores; its name is a hash of what they depend on."""
+        """Return the file of the scores. Its name is a hash of everything they depend on."""
         return keyed_path(self._key(seed, inputs), inputs)
 
     def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
-        """Compute the scores, and write them to `path`, with the `seconds` that they took."""
+        """Compute the scores, and write them to `path` with the `seconds` of the computation."""
         path.parent.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -124,30 +138,33 @@ class AnyCell:
         return found
 
     def known(self, seed: int, inputs: Inputs) -> Scores:
-        """The scores, which are computed if need be."""
+        """Return the scores, after computing them if they are not in the cache."""
         path = self.cell_path(seed, inputs)
         return load_scores(path) if path.exists() else self.run(seed, inputs, path)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell(AnyCell):
-    """An encoder's options and its training pairs."""
+    """An encoder, trained on the sentences of the corpus or on word pairs."""
 
     options: EmbeddingOptions
     pairs: str = "sentences"
-    """`sentences` of the corpus, `phrases`, or the name of a folder with pairs for each seed"""
+    """`sentences` of the corpus, or `phrases`, which are word pairs"""
+
+    def _pairs(self, inputs: Inputs) -> Path:
+        return inputs.corpus if self.pairs == "sentences" else inputs.word_pairs
 
     def _key(self, seed: int, inputs: Inputs) -> Mapping[str, Any]:
         return {
             "version": VERSION,
             "options": self.options.of_weights(),
             "seed": seed,
-            "pairs": digest(folder_of(self, seed, inputs)),
+            "pairs": digest(self._pairs(inputs)),
             "evaluation": [digest(inputs.sts), digest(inputs.sick)],
         }
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
-        shards = shards_in(folder_of(self, seed, inputs))
+        shards = shards_in(self._pairs(inputs))
         metrics = train(self.options, folder / "model", shards=shards, seed=seed, threads=1)
         found = similarity_scores(load_encoder(folder / "model").embed, inputs)
         return found, {"options": self.options.chosen(), "pairs": self.pairs, "metrics": metrics}
@@ -155,21 +172,21 @@ class Cell(AnyCell):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TaskCell(AnyCell):
-    """A task of the papers; its options name the files.
+    """A task of the papers, whose options name the training data.
 
-    Compared by identity: options with lists have no hash.
+    Cells are compared by identity, because options with lists have no hash.
     """
 
     options: SystemOptions
 
     def _tests(self, inputs: Inputs) -> dict[str, Any]:
-        """The data, beside the options' files, that the model is evaluated on."""
+        """Return digests of the test data that the options do not name."""
         return {}
 
     def _measured(
         self, model: SentenceEncoder, metrics: dict[str, Any], inputs: Inputs
     ) -> tuple[Scores, dict[str, Any]]:
-        """The scores of the trained model, and what is kept with them."""
+        """Return the scores of the trained model, and other values to store."""
         raise NotImplementedError
 
     def _key(self, seed: int, inputs: Inputs) -> Mapping[str, Any]:
@@ -183,14 +200,17 @@ class TaskCell(AnyCell):
 
 
 def keyed_path(key: Mapping[str, Any], inputs: Inputs) -> Path:
-    """The file named by a hash of `key`."""
+    """Return the file that is named by a hash of `key`."""
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
     return inputs.folder / "cells" / f"{name}.json"
 
 
 def similarity_scores(embed: Embed, inputs: Inputs) -> Scores:
-    """Resampled Pearson × 100 of STS sets (`STS 2015 images`), years (`STS 2015`, `sts_2015`),
-    STS 2012 to 2014 (`development`), and SICK trial (`sick`)."""
+    """Return resampled Pearson × 100 on STS and SICK trial.
+
+    The measures are data sets of STS (`STS 2015 images`), means by year (`STS 2015` and
+    `sts_2015`), the mean of STS 2012 to 2014 (`development`), and `sick`.
+    """
     found: Scores = {}
     years: dict[str, list[NDArray[np.float64]]] = {}
     for pairs in read_sts(inputs.sts):
@@ -206,8 +226,14 @@ def similarity_scores(embed: Embed, inputs: Inputs) -> Scores:
     return found | {"sick": resampled(scores(embed, trial), trial).pearson}
 
 
+def transfer_folders(inputs: Inputs) -> list[Path]:
+    """Return the existing folders with transfer tasks, including SICK."""
+    folders = [inputs.sts.parent / name for name in ("transfer", "mrpc")]
+    return [folder for folder in [*folders, inputs.sick] if folder.exists()]
+
+
 def transfer_scores(embed: Embed, inputs: Inputs) -> Scores:
-    """The measures of the transfer tasks at hand, such as `MR accuracy`."""
+    """Return the measures of the transfer tasks at hand, such as `MR accuracy`."""
     found: Scores = {}
     for folder in transfer_folders(inputs):
         for task in find_tasks(folder)[0]:
@@ -223,12 +249,12 @@ def transfer_scores(embed: Embed, inputs: Inputs) -> Scores:
 
 
 def figure(score: float | NDArray[np.float64]) -> float:
-    """A score without its resamples."""
+    """Return a score without its resamples."""
     return float(np.ravel(score)[0])
 
 
 def load_scores(path: Path, *, timed: bool = False) -> Scores:
-    """The scores that a cell wrote; with `timed`, also the `seconds` that they took.
+    """Read the scores of a cell and, with `timed`, the `seconds` of their computation.
 
     Raises:
         UserError: the file is damaged.
@@ -236,48 +262,20 @@ def load_scores(path: Path, *, timed: bool = False) -> Scores:
     try:
         kept = json.loads(path.read_text())
         figures = kept["scores"]
-        if timed and "seconds" in kept:  # earlier versions kept them among the scores
+        if timed:
             figures["seconds"] = kept["seconds"]
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{path}: damaged; remove it to compute it again ({error})") from error
     return {n: np.array(of) if isinstance(of, list) else of for n, of in figures.items()}
 
 
-def folder_of(cell: Cell, seed: int, inputs: Inputs) -> Path:
-    """The folder of the shards that a cell is trained on."""
-    if cell.pairs == "sentences":
-        return inputs.corpus
-    if cell.pairs == "phrases":
-        return inputs.folder / "phrases"
-    return inputs.folder / cell.pairs / str(seed)
-
-
-def _write_phrases(inputs: Inputs, folder: Path) -> None:
-    """Write random phrase pairs that together have as many words as the corpus (W&G 4.1)."""
-    columns = read_pairs(inputs.corpus).columns
-    words = sum(text.count(" ") + 1 for column in columns for text in column.to_pylist())
-    pairs = list(read_phrases(inputs.phrases))
-    Random(1).shuffle(pairs)
-    after = accumulate(left.count(" ") + right.count(" ") + 2 for left, right in pairs)
-    enough = 1 + sum(count < words for count in after)
-    left, right = zip(*pairs[:enough], strict=True)
-    write_pairs(folder, pa.table({"reference": left, "translation": right}))
-
-
 def read_pairs(folder: Path, *columns: str) -> pa.Table:
-    """The pairs in a folder of shards, with further columns."""
+    """Read the pairs in a folder of shards, with further columns."""
     names = ["reference", "translation", *columns]
     files = sorted(folder.glob("*.parquet"))
     return pa.concat_tables([pq.read_table(file, columns=names) for file in files])
 
 
-def write_pairs(folder: Path, pairs: pa.Table) -> None:
-    """Write pairs as the only shard of a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with atomic_file(folder / "part-0.parquet") as temporary:
-        pq.write_table(pairs, temporary)
-
-
 def shards_in(folder: Path) -> list[str]:
-    """The paths of a folder's shards, in order."""
+    """Return the paths of a folder's shards, in order."""
     return sorted(map(str, folder.glob("*.parquet")))

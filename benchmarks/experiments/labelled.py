@@ -1,8 +1,8 @@
 """Cells of training on labelled pairs, and the table of MaLSTM (Mueller & Thyagarajan 2016).
 
-With SICK, its training pairs are used for training and for the selection of the epoch. With STS
-2012 to 2014, 40% of every set are used for training and 10% for the selection. SICK trial, the
-other half of each set, and STS 2015 are only reported.
+With SICK, the training pairs train the model and select the epoch. With STS 2012 to 2014, 40% of
+each data set train the model and 10% select the epoch. SICK trial, the other half of each data set,
+and STS 2015 are only reported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from paraloom.papers.options import MaLSTMOptions, SystemOptions
 
 
 class LabelledCell(TaskCell):
-    """A task trained on labelled pairs."""
+    """A task that is trained on labelled pairs."""
 
     def _tests(self, inputs: Inputs) -> dict[str, Any]:
         return {"evaluation": digest(inputs.sts / "2015")}
@@ -43,7 +43,7 @@ class LabelledCell(TaskCell):
 
 
 def _data(options: SystemOptions) -> LabelledSplit:
-    """The pairs that the task trains on and reports."""
+    """Return the pairs that the task trains on and reports."""
     if options.malstm is not None:
         return split(options.malstm.data, held_out=options.malstm.held_out, train_trial=True)
     assert options.similarity is not None
@@ -51,14 +51,13 @@ def _data(options: SystemOptions) -> LabelledSplit:
 
 
 def _pearson(model: SentenceEncoder, sets: Sequence[LabelledPairs]) -> NDArray[np.float64]:
-    """The mean over data sets, with resampled pairs."""
+    """Return Pearson × 100 with resampled pairs, the mean over data sets."""
     found = [resampled(scores(model.embed, pairs, model.compare), pairs) for pairs in sets]
-    mean: NDArray[np.float64] = np.mean([of.pearson for of in found], axis=0)
-    return mean
+    return np.asarray(np.mean([of.pearson for of in found], axis=0))
 
 
 def _test(metrics: Mapping[str, Any]) -> Scores:
-    """The measures of the task."""
+    """Return the measures of the task."""
     test = metrics["test"]
     found = test.get("mean") or next(iter(test.values()))  # a single set has no mean
     scores = {key: found[key] for key in ("pearson", "spearman", "mse")}
@@ -73,11 +72,8 @@ def _test(metrics: Mapping[str, Any]) -> Scores:
 
 
 def tables(inputs: Inputs) -> dict[str, Table]:
-    """All tables by name."""
-    return {"malstm": _malstm(inputs)}
+    """Return the table of MaLSTM and of its parts."""
 
-
-def _malstm(inputs: Inputs) -> Table:
     def row(epochs: int = 80, **parts: Any) -> LabelledCell:
         options = SystemOptions(
             task="malstm",
@@ -107,7 +103,7 @@ def _malstm(inputs: Inputs) -> Table:
         Claim("MaLSTM", f"without {part}", {"pearson": loss}) for part, loss in losses.items()
     ]
     title = "MaLSTM on SICK: Tables 2 and 4, and what each part is worth by r (section Results)"
-    return Table(
+    table = Table(
         f"{title}; the other measures of rows without a part are ours, and synonyms are of PPDB",
         rows,
         claims,
@@ -122,3 +118,4 @@ def _malstm(inputs: Inputs) -> Table:
         note="At most 80 epochs, 27 with synonyms, 15 without gain; batches of 16, 50 units.",
         paper={"MaLSTM": {"pearson": 88.22, "spearman": 83.45, "mse": 0.2286, "entailment": 84.2}},
     )
+    return {"malstm": table}

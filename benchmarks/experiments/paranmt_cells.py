@@ -1,10 +1,10 @@
-"""Cells of ParaNMT's tables (Wieting & Gimpel 2017).
+"""Cells of the tables of ParaNMT-50M (Wieting & Gimpel 2017).
 
-Trained encoders stay in `encoders/`, since several tables evaluate the same ones.
+Trained encoders stay in the folder `encoders`, because several tables evaluate the same encoder.
 """
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,74 +29,61 @@ from benchmarks.experiments.cells import (
 from paraloom.beam_jobs.engine.schema import decile
 from paraloom.models.embeddings.applications.evaluation import scores
 from paraloom.models.embeddings.comparison import Embed
-from paraloom.models.embeddings.datasets.lines import rows_of
 from paraloom.models.embeddings.datasets.similarity import read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import train
-from paraloom.papers.datasets.splits import take
 
-VERSION = 2  # bump when cells have other scores: all cells are then computed again
+VERSION = 2  # bump to compute all cells again, after a change of their scores
 _SETS = tuple(f"STS {year} " for year in range(2012, 2017))
-_CAPTIONS = "main-captions"  # a genre of the STS Benchmark
-CAPTION_SETS = {  # of ParaNMT's Table 11
-    "msrvid": "STS 2012 MSRvid",
-    "images_2014": "STS 2014 images",
-    "images_2015": "STS 2015 images",
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EncoderCell(AnyCell):
-    """An encoder, its training pairs, and its results on STS, the STS Benchmark and SICK.
+    """An encoder of the corpus, evaluated on STS, the STS Benchmark and SICK.
 
-    Compared by identity: options with lists have no hash.
+    Cells are compared by identity, because options with lists have no hash.
     """
 
     options: EmbeddingOptions
-    pairs: str = ""
-    """A folder of pairs within the folder of the results; "": the corpus."""
 
     def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
-        return {"encoder": self._training(seed, inputs), **_tests(inputs)}
+        folders = [inputs.sts, inputs.sick, benchmark(inputs)]
+        tests = [digest(folder) for folder in folders if folder.exists()]
+        return {"encoder": self._training(seed, inputs), "version": VERSION, "tests": tests}
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
         found = encoder_scores(load_encoder(self.encoder(seed, inputs)).embed, inputs)
-        return found, {"options": self.options.chosen(), "pairs": self.pairs}
+        return found, {"options": self.options.chosen()}
 
     def encoder(self, seed: int, inputs: Inputs) -> Path:
-        """The folder of the trained encoder."""
+        """Return the folder of the encoder, after training it if it does not exist."""
         name = keyed_path(self._training(seed, inputs), inputs).stem
         folder = inputs.folder / "encoders" / name
         if not folder.exists():
             folder.parent.mkdir(parents=True, exist_ok=True)
-            shards = shards_in(self._shards(inputs))
             with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
                 model = Path(temporary) / "model"
-                train(self.options, model, shards=shards, seed=seed, threads=1)
+                train(self.options, model, shards=shards_in(inputs.corpus), seed=seed, threads=1)
                 if not folder.exists():  # another process may have been faster
                     model.rename(folder)
         return folder
 
-    def _shards(self, inputs: Inputs) -> Path:
-        return inputs.folder / self.pairs if self.pairs else inputs.corpus
-
     def _training(self, seed: int, inputs: Inputs) -> dict[str, object]:
         options = self.options.map_files(lambda key, path, mark: digest(path)).chosen()
-        return {"options": options, "seed": seed, "pairs": digest(self._shards(inputs))}
+        return {"options": options, "seed": seed, "pairs": digest(inputs.corpus)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransferCell(AnyCell):
-    """An encoder's vectors as features on the transfer tasks at hand (Table 8)."""
+    """An encoder whose vectors are features of the transfer tasks at hand (Table 8)."""
 
     encoder: EncoderCell
 
     def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
-        path = self.encoder.cell_path(seed, inputs)
+        cell = self.encoder.cell_path(seed, inputs).stem
         data = [digest(folder) for folder in transfer_folders(inputs)]
-        key = {"transfer": path.stem, "data": data, "resamples": RESAMPLES}
-        return {**key, "version": VERSION}
+        return {"transfer": cell, "data": data, "resamples": RESAMPLES, "version": VERSION}
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
         model = load_encoder(self.encoder.encoder(seed, inputs))
@@ -104,28 +91,11 @@ class TransferCell(AnyCell):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherCell(AnyCell):
-    """A model of sentence-transformers, the same for all seeds (Tables 11 and 12)."""
-
-    folder: str
-
-    def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
-        return {"model": digest(self.folder), **_tests(inputs)}
-
-    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
-        from sentence_transformers import SentenceTransformer
-
-        model = SentenceTransformer(self.folder, device="cpu")
-        found = encoder_scores(lambda texts: np.asarray(model.encode(texts.to_pylist())), inputs)
-        return found, {"model": self.folder}
-
-
-@dataclass(frozen=True, kw_only=True)
 class DifferenceCell(AnyCell):
-    """By how much two models differ on the STS data sets, train sets aside (Tables 10 and 11)."""
+    """The difference of two encoders on the STS data sets, without training sets (Table 10)."""
 
     first: EncoderCell
-    second: EncoderCell | OtherCell
+    second: EncoderCell
 
     def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
         both = [cell.cell_path(seed, inputs).stem for cell in (self.first, self.second)]
@@ -133,17 +103,17 @@ class DifferenceCell(AnyCell):
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
         first, second = (cell.known(seed, inputs) for cell in (self.first, self.second))
-        found = {name: first[name] - second[name] for name in first if name.startswith(_SETS)}
-        values = np.array(list(found.values()))
-        differences: Scores = {"absolute": np.abs(values).mean(axis=0), "mean": values.mean(axis=0)}
-        differences |= {key: found[name] for key, name in CAPTION_SETS.items() if name in found}
-        return differences, {"options": self.first.options.chosen()}
+        found = [first[name] - second[name] for name in first if name.startswith(_SETS)]
+        return {"absolute": np.abs(found).mean(axis=0)}, {"options": self.first.options.chosen()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilterCell(AnyCell):
-    """The best tenth of the pairs by a score (Table 4): the tenth whose encoder is best on STS 2012
-    to 2014. All tenths have equally many pairs."""
+    """The best tenth of the pairs by a score (Table 4).
+
+    All tenths have equally many pairs. The best tenth is the one whose encoder is best on STS 2012
+    to 2014.
+    """
 
     options: EmbeddingOptions
     score: str
@@ -162,38 +132,29 @@ class FilterCell(AnyCell):
             found = encoder_scores(load_encoder(model).embed, inputs)
             results.append({**found, "development_decile": float(k)})
         best = max(results, key=lambda found: figure(found["development"]))
-        deciles = [{name: figure(value) for name, value in found.items()} for found in results]
-        return best, {"options": self.options.chosen(), "deciles": deciles}
+        return best, {"options": self.options.chosen()}
 
 
 def scored_pairs(inputs: Inputs) -> Path:
-    """The run's pairs with deciles, of which the corpus is a part."""
+    """Return the folder of the run's pairs with deciles. The corpus is a part of these pairs."""
     return inputs.corpus.parent / "bucket"
 
 
 def benchmark(inputs: Inputs) -> Path:
-    """The folder of the STS Benchmark."""
+    """Return the folder of the STS Benchmark."""
     return inputs.sts.parent / "stsb"
 
 
 def encoder_scores(embed: Embed, inputs: Inputs) -> Scores:
-    """The scores of `similarity_scores`, and of the STS Benchmark (`stsb`; its `captions` and
-    `others`): its test set, or else its development set."""
+    """Return the scores of `similarity_scores` and of the STS Benchmark.
+
+    The measure `stsb` is computed on the benchmark's test set or, if that is missing, on its
+    development set.
+    """
     folder = benchmark(inputs)
     file = next((f for name in ("test", "dev") if (f := folder / f"sts-{name}.csv").exists()), None)
     found = similarity_scores(embed, inputs)
     if file is None:
         return found
     (pairs,) = read_sts(file)
-    predicted = scores(embed, pairs)
-    of_captions = np.array([row[0] == _CAPTIONS for _, row in rows_of(file)])
-    parts = {"stsb": np.full(len(pairs), True), "captions": of_captions, "others": ~of_captions}
-    for name, rows in parts.items():
-        part = take(replace(pairs, name=name), np.flatnonzero(rows))
-        found[name] = resampled(predicted[rows], part).pearson
-    return found
-
-
-def _tests(inputs: Inputs) -> dict[str, object]:
-    folders = [inputs.sts, inputs.sick, benchmark(inputs)]
-    return {"version": VERSION, "tests": [digest(f) for f in folders if f.exists()]}
+    return found | {"stsb": resampled(scores(embed, pairs), pairs).pearson}

@@ -1,14 +1,12 @@
-"""Cells and tables of phrases: the pairwise GRU (Zhou, Huang & Ji 2017) beside the average.
+"""The tables of the pairwise GRU (Zhou, Huang & Ji 2017).
 
-The phrase table is extracted from the corpus and split 80/10/10 by pairs; the test is to find the
-paraphrase of a phrase among 100 phrases. The GRU has the paper's size, dropout and step size; the
-words are PARAGRAM vectors of 300 dimensions, which are not trained. Development pairs choose the
-epoch. Table 1 needs the data of SemEval-2013 5(a) and of Turney (2012), in `semeval2013` and in
-`turney2012/train.txt` and `turney2012/test.txt` below --data; without these data, it is left out.
+The phrase table is extracted from the corpus, and its pairs are split 80/10/10. The test is to find
+the paraphrase of a phrase among 100 phrases. Size, dropout and step size of the GRU are the
+paper's. The words have PARAGRAM vectors of 300 dimensions, which are not trained. The development
+pairs select the epoch.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,33 +14,24 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from benchmarks.experiments.bootstrap import share
-from benchmarks.experiments.cells import AnyCell, Inputs, Scores, TaskCell, digest
-from benchmarks.experiments.tables import MINUS, Claim, Table, printed_claims
+from benchmarks.experiments.cells import Inputs, Scores, TaskCell
+from benchmarks.experiments.tables import MINUS, Claim, Table
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import Shard, units
 from paraloom.models.embeddings.comparison import ComparedModel, cosines
-from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import load_vectors
-from paraloom.papers import tasks
 from paraloom.papers.analyses import phrase_table
-from paraloom.papers.analyses.phrase_tests import (
-    read_semeval2013,
-    read_turney2012,
-    semeval2013,
-    turney2012,
-)
 from paraloom.papers.options import PhrasesOptions, SystemOptions
-from paraloom.papers.tasks.phrase_data import read_phrase_data
+from paraloom.papers.tasks.phrases import read_phrase_data
 
 _NEGATIVES = (9, 29, 99)
 _SHARES = {"1%": (0.01, 60), "10%": (0.1, 30), "100%": (1.0, 12)}  # and epochs
-_BATCH = 128
 
 
 class PhraseCell(TaskCell):
-    """A model trained on phrases; if the table has too few to choose among 100, this is a
-    `UserError`."""
+    """A model trained on phrases. The phrase table must be large enough to choose among 100."""
 
     def _measured(
         self, model: SentenceEncoder, metrics: dict[str, Any], inputs: Inputs
@@ -63,48 +52,9 @@ class PhraseCell(TaskCell):
         return scores, {}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PhraseTaskCell(AnyCell):
-    """A row of Table 1: the options of a training for each of the two tasks."""
-
-    semeval: SystemOptions
-    turney: SystemOptions
-
-    def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
-        both = (PhraseCell(options=of) for of in (self.semeval, self.turney))
-        cells = [cell.cell_path(seed, inputs).stem for cell in both]
-        return {"cells": cells, "tests": [digest(path) for path in _tasks(inputs)]}
-
-    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
-        scores: Scores = {}
-        semeval, _, questions = _tasks(inputs)
-        for task, options in (("semeval", self.semeval), ("turney", self.turney)):
-            tasks.train(options, folder / task, seed=seed, threads=1)
-            model = load_encoder(folder / task)
-            # The paper does not say how it compares sums.
-            compare = cosines if options.model == "word-sum" else model.compare
-            compared = ComparedModel(task, model.embed, compare)
-            if task == "semeval":
-                scores["semeval"] = semeval2013(compared, read_semeval2013(semeval))["accuracy"]
-            else:
-                scores |= turney2012(compared, read_turney2012(questions))
-        return scores, {"options": self.semeval.chosen()}
-
-
-def _tasks(inputs: Inputs) -> tuple[Path, Path, Path]:
-    """SemEval's folder, and Turney's training and test questions."""
-    data = inputs.sts.parent
-    turney = data / "turney2012"
-    return data / "semeval2013", turney / "train.txt", turney / "test.txt"
-
-
 def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
     """Extract the phrase table of the corpus once, if a chosen table needs it."""
-    cells = (cell for table in chosen.values() for cell in table.rows.values())
-    if (
-        not any(isinstance(cell, PhraseCell | PhraseTaskCell) for cell in cells)
-        or _table(inputs).exists()
-    ):
+    if "pgru" not in chosen or _table(inputs).exists():
         return
     shards = [
         Shard(str(path), pq.read_metadata(path).num_rows, storage.digest(path.read_bytes()))
@@ -117,30 +67,22 @@ def _table(inputs: Inputs) -> Path:
     return inputs.folder / "phrases.txt.gz"
 
 
-def tables(inputs: Inputs) -> dict[str, Table]:
-    """All tables by name; Table 1 if its data are there."""
-    found = {"pgru": _figure_2(inputs)}
-    if all(path.exists() for path in _tasks(inputs)):
-        found["pgru-tasks"] = _table_1(inputs)
-    return found
-
-
 def _options(inputs: Inputs, model: str = "gru", epochs: int = 12, **section: Any) -> SystemOptions:
-    """The paper's options for the GRU; `section` has options of the task."""
-    values: dict[str, Any] = {"table": str(_table(inputs)), **section}
+    """Return the paper's options for the GRU, with options of the task in `section`."""
     return SystemOptions(
         task="phrases",
-        phrases=PhrasesOptions(**values),
+        phrases=PhrasesOptions(table=str(_table(inputs)), **section),
         model=model,
         cell="cho" if model == "gru" else "torch",
         hidden=200 if model == "gru" else None,
         initial_vectors=str(inputs.vectors),
         epochs=epochs,
-        batch_size=_BATCH,
+        batch_size=128,
     )
 
 
-def _figure_2(inputs: Inputs) -> Table:
+def tables(inputs: Inputs) -> dict[str, Table]:
+    """Return the table of Figure 2."""
     rows = {
         f"PGRU, k = {k}, {size}": PhraseCell(
             options=_options(inputs, epochs=epochs, samples=k, fraction=share)
@@ -171,52 +113,15 @@ def _figure_2(inputs: Inputs) -> Table:
         Claim(f"{middle}{MINUS}{small}", f"{large}{MINUS}{middle}", figures="3.1: more moderate")
         for small, middle, large in by_size
     ]
-    return Table(
+    table = Table(
         "Pairwise GRU, Figure 2: the paraphrase of a phrase, found among 100",
         rows,
         claims,
         measures={"development": "development", "chosen": "correct"},
         prefixes={row: "cosine " if row == "AVG, cosine" else "" for row in rows},
         unit="Of 100 choices",
-        note="12 epochs with all pairs, 30 with 10%, 60 with 1%; "
-        "batches of 128, 200 units, words of 300 dimensions that the GRU does not train.",
+        note="12 epochs with all pairs, 30 with 10%, 60 with 1%. Batches of 128, 200 units, words "
+        "of 300 dimensions. The GRU does not train the words.",
         paper={"AVG, cosine": {"chosen": 88}, "AVG, dot": {"chosen": 88}},
     )
-
-
-def _table_1(inputs: Inputs) -> Table:
-    semeval, turney, _ = map(str, _tasks(inputs))
-
-    def row(model: str, *, own: bool) -> PhraseTaskCell:
-        def options(task: str) -> SystemOptions:
-            section: dict[str, Any] = {"table": task} if own else {"development": task}
-            return _options(inputs, model, 40, **section)
-
-        return PhraseTaskCell(semeval=options(semeval), turney=options(turney))
-
-    rows = {
-        "SUM": row("word-sum", own=False),
-        "GRU(PPDB)": row("gru", own=False),
-        "GRU, task-specific": row("gru", own=True),
-    }
-    figures = {
-        "SUM": (65.46, 39.58, 19.79),
-        "GRU(PPDB)": (71.29, 41.44, 26.37),
-        "GRU, task-specific": (73.44, 48.88, 39.23),
-    }
-    measures = {
-        "semeval": "SemEval2013",
-        "5 choices": "Turney2012(5)",
-        "10 choices": "Turney2012(10)",
-    }
-    paper = {name: dict(zip(measures, of, strict=True)) for name, of in figures.items()}
-    pairs = [("GRU(PPDB)", "SUM"), ("GRU, task-specific", "GRU(PPDB)")]
-    claims = printed_claims(pairs, paper, stated=pairs)
-    return Table(
-        "Pairwise GRU, Table 1: phrase similarity tasks",
-        rows,
-        claims,
-        measures=measures,
-        paper=paper,
-        unit="Accuracy in %",
-    )
+    return {"pgru": table}

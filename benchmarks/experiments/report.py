@@ -1,10 +1,12 @@
-"""Shows a table of results beside the claims of the paper, and judges them.
+"""Prints and writes tables of results, and judges the claims of the papers.
 
-A verdict is a test at 95%. The error of the mean difference has two parts: one from the seeds,
-whose trainings are independent (rows of the same training are compared seed by seed), and one from
-the test's pairs, by a bootstrap over the pairs, the same for both rows. The variances are added;
-the degrees of freedom are Welch's and Satterthwaite's. Measures without resampled pairs have only
-the first part.
+A verdict is a test at 95%. The error of a mean difference has two parts, whose variances are added:
+
+- Seeds. Their trainings are independent. Rows of the same training are compared seed by seed.
+- Test pairs. Their part is computed by a bootstrap, with the same samples for both rows. Measures
+  without resampled pairs do not have this part.
+
+The degrees of freedom are those of Welch and Satterthwaite.
 """
 
 import math
@@ -20,47 +22,32 @@ from scipy.stats import t as student
 from benchmarks.experiments.cells import figure
 from benchmarks.experiments.tables import ERRORS, Claim, Found, Table
 from paraloom.models.files import atomic_file
-from paraloom.pipeline.commands.console import console, number_table
 
 PAPERS = ("W&G", "ParaNMT", "MaLSTM", "Pairwise GRU", "Decoding Decoders")
 VERDICTS = ("holds", "open", "reversed")
 _HEADS = {True: "what the paper says", False: "what only its figures order"}
 
 
-def show(table: Table, found: Found) -> None:
-    """Print the table and its claims."""
-    heads, rows = grid(table, found)
-    shown = number_table(table.title, "", *heads, rows=[(name, *cells) for name, cells in rows])
-    shown.caption = f"{table.unit}, mean ± spread of seeds"
-    claims = [number_table(None, *of, rows=judged) for of, judged in judgements(table, found)]
-    for each in (shown, *claims):
-        console(110).print(each)
-
-
 def write(path: Path, table: Table, found: Found) -> None:
-    """Write the table and its claims as Markdown."""
+    """Print the table and its claims as Markdown, and write them to a file."""
     settings = f"{table.note} {_time(table, found)}".strip()
     text = [f"### {table.title}", "", settings, ""]
     heads, rows = grid(table, found)
     text += markdown((table.unit, *heads), [(name, *cells) for name, cells in rows])
     for heads, judged in judgements(table, found):
         text += ["", *markdown(heads, judged)]
-    _write(path, text)
+    write_lines(path, text)
 
 
 def write_lines(path: Path, lines: Sequence[str]) -> None:
-    """Print Markdown, and write it."""
+    """Print lines of Markdown, and write them to a file."""
     print(*lines, sep="\n")
-    _write(path, lines)
-
-
-def _write(path: Path, lines: Sequence[str]) -> None:
     with atomic_file(path) as temporary:
         temporary.write_text("\n".join([*lines, ""]))
 
 
 def _time(table: Table, found: Found) -> str:
-    """The seeds, and what the cells took, if it is known and worth mentioning."""
+    """Return the number of seeds and, if it is more than half a minute, the time of the cells."""
     cells = {id(scores): scores for cell in table.rows.values() for scores in found[cell]}
     seeds = max(map(len, found.values()))
     minutes = sum(figure(scores.get("seconds", math.nan)) for scores in cells.values()) / 60
@@ -69,7 +56,10 @@ def _time(table: Table, found: Found) -> str:
 
 
 def counts(tables: Mapping[str, Table], found: Found) -> list[str]:
-    """Markdown: verdicts by paper, on what its text says and on what only its figures order."""
+    """Return a Markdown table of the number of verdicts by paper.
+
+    Claims of the text and claims of figures only are counted separately.
+    """
     verdicts: dict[str, Counter[tuple[bool, str]]] = {}
     for table in tables.values():
         paper = next(name for name in PAPERS if table.title.startswith(name))
@@ -85,10 +75,19 @@ def counts(tables: Mapping[str, Table], found: Found) -> list[str]:
 
 
 def grid(table: Table, found: Found) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """Heads of the columns; name and cells of every row."""
+    """Return the heads of the columns, and the name and cells of every row."""
     measures = _measured(table, found)
     heads = [*(table.measures[m] for m in measures), *table.paper_measures.values()]
-    rows = lines(table, found)
+    rows = []
+    for name in table.rows:
+        paper = table.paper.get(name, {})
+        cells = [
+            _mean_and_spread(measure, table.values(name, measure, found))
+            + (f" (paper: {paper[measure]:g})" if measure in paper else "")
+            for measure in measures
+        ]
+        cells += [f"{paper[m]:g}" if m in paper else "–" for m in table.paper_measures]
+        rows.append((name, cells))
     if not table.transposed:
         return heads, rows
     columns = zip(*(cells for _, cells in rows), strict=True)
@@ -96,24 +95,11 @@ def grid(table: Table, found: Found) -> tuple[list[str], list[tuple[str, list[st
     return [name for name, _ in rows], by_measure
 
 
-def lines(table: Table, found: Found) -> list[tuple[str, list[str]]]:
-    """Name and cells of every row."""
-    rows = []
-    for name in table.rows:
-        paper = table.paper.get(name, {})
-        cells = [
-            _mean_and_spread(measure, table.values(name, measure, found))
-            + (f" (paper: {paper[measure]:g})" if measure in paper else "")
-            for measure in _measured(table, found)
-        ]
-        cells += [f"{paper[m]:g}" if m in paper else "–" for m in table.paper_measures]
-        rows.append((name, cells))
-    return rows
-
-
 def judgements(table: Table, found: Found) -> list[tuple[list[str], list[list[str]]]]:
-    """Heads and rows of the verdicts: on what the paper's text says, then on what only its figures
-    order. `–`: no claim by this measure; claims without data are left out."""
+    """Return heads and rows of the verdicts: on claims of the text, then on claims of figures only.
+
+    The cell `–` means that there is no claim by this measure. Claims without data are left out.
+    """
     written = []
     for stated in (True, False):
         claims = [claim for claim in table.claims if claim.stated is stated]
@@ -136,9 +122,11 @@ def judgements(table: Table, found: Found) -> list[tuple[list[str], list[list[st
 
 
 def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
-    """The verdict (`holds` or `reversed` if the 95% interval of the difference is on one side of 0,
-    else `open`), the difference, half of its interval, and the paper's difference; `–` without
-    data."""
+    """Return the verdict, the difference, half of its 95% interval, and the paper's difference.
+
+    The verdict is `holds` or `reversed` if the interval is on one side of 0, else `open`. Without
+    data, the result is `–`.
+    """
     sides = [table.scores(row, measure, found) for row in (claim.better, claim.worse)]
     difference, half = interval(*sides, paired=table.shares_trainings(claim))
     if math.isnan(difference):
@@ -154,11 +142,11 @@ def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
 def interval(
     first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.float64]], *, paired: bool
 ) -> tuple[float, float]:
-    """The mean difference, and half of its 95% interval (NaN with one seed).
+    """Return the mean difference, and half of its 95% interval (NaN with one seed).
 
     Args:
-        first: for each seed, the score and the scores of resampled pairs, [1 + resamples] or [1].
-        second: the same for the other row; each resample has the same pairs in both.
+        first: for each seed, the score and the scores on resampled pairs, [1 + resamples] or [1].
+        second: the same for the other row, with the same pairs in each resample.
         paired: whether the rows share trainings, so that they are compared seed by seed.
     """
     differences = [a - b for a, b in zip(first, second, strict=True)]
@@ -177,7 +165,7 @@ def interval(
 
 
 def _measured(table: Table, found: Found) -> list[str]:
-    """The measures that a row has data of."""
+    """Return the measures that have data in some row."""
     return [
         measure
         for measure in table.measures
@@ -189,13 +177,10 @@ def _mean_and_spread(measure: str, values: Sequence[float]) -> str:
     if math.isnan(mean(values)):
         return "–"
     digits = 3 if measure in ERRORS else 1
-    return f"{mean(values):.{digits}f} ± {_spread(values):.{digits}f}"
-
-
-def _spread(values: Sequence[float]) -> float:
-    return stdev(values) if len(values) > 1 else 0.0
+    spread = stdev(values) if len(values) > 1 else 0.0
+    return f"{mean(values):.{digits}f} ± {spread:.{digits}f}"
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a table."""
+    """Return the lines of a table."""
     return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]

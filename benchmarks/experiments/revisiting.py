@@ -1,23 +1,21 @@
 """Tables 1 to 4 of W&G (Wieting & Gimpel 2017): transfer from paraphrase pairs to STS and SICK.
 
-As in the paper (4.1.2, 4.2): PARAGRAM vectors of 300 dimensions, LSTMs with peepholes, mini-batches
-of 100 pairs with negatives of the same side, Adam with a rate of 0.001, 7 epochs of AVG. All others
-have one epoch, for want of time; the paper's LSTM has three. The rates of dropout and scrambling
-are the lowest of the paper's grids. The paper's figures are means over 22 data sets; `oracle` is
-what was chosen on them, `2016 STS` what was chosen on the sets of 2016.
+The settings follow sections 4.1.2 and 4.2. Words have PARAGRAM vectors of 300 dimensions, and LSTMs
+have peepholes. Mini-batches have 100 pairs with negatives of the same side, and Adam has a rate of
+0.001. AVG has 7 epochs. Because of the time, all other encoders have one epoch, where the LSTM of
+the paper has three. The rates of dropout and scrambling are the lowest of the paper's grids.
+
+The figures of the paper are means over 22 data sets. `oracle` was chosen on these sets, and `2016
+STS` on the sets of 2016.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import numpy as np
-
-from benchmarks.experiments.cells import AnyCell, Cell, Inputs, Scores, figure
-from benchmarks.experiments.tables import MEASURES, MINUS, Claim, Pairs, Table, printed_claims
-from paraloom.models.embeddings.applications.evaluation import correlation
+from benchmarks.experiments.cells import Cell, Inputs
+from benchmarks.experiments.tables import MEASURES, MINUS, Claim, Pairs, Table
 from paraloom.models.embeddings.datasets.similarity import SEMEVAL
 from paraloom.models.embeddings.vocabulary import Tags
 from paraloom.papers.options import SystemOptions
@@ -47,38 +45,14 @@ REGULARISERS: dict[str, dict[str, Any]] = {
 BOTH = "dropout and scrambling"
 _NOTE = (
     "27,359 pairs of captions, 1 epoch (AVG 7), batches of 100, 300 units, M = 1. The paper's "
-    "figures are means over 22 data sets, ours over the sets in the heads."
+    "figures are means over 22 data sets. Our means are over the sets in the heads."
 )
 _PAPER = {"oracle": "W&G, oracle", "sts_2016": "W&G, 2016 STS"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorrelationCell(AnyCell):
-    """How closely the results of two encoders on the data sets of Table 4 are correlated (4.2)."""
-
-    first: Cell
-    second: Cell
-
-    def _key(self, seed: int, inputs: Inputs) -> Mapping[str, Any]:
-        both = [cell.cell_path(seed, inputs).stem for cell in (self.first, self.second)]
-        return {"correlation": both}
-
-    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
-        both = (cell.known(seed, inputs) for cell in (self.first, self.second))
-        return _correlated(*both), {}
-
-
-def _correlated(first: Scores, second: Scores) -> Scores:
-    """The correlation over the data sets of Table 4 that both have; with resampled pairs if both
-    have them."""
-    sets = [name for name in _WG4 if name in first and name in second]
-    sides = [np.array([np.atleast_1d(of[name]) for name in sets]).T for of in (first, second)]
-    found = np.array([correlation(*pair)[:2] for pair in zip(*sides, strict=True)])
-    return {"pearson": found[:, 0], "spearman": found[:, 1]}
-
-
 def options_of(name: str, vectors: Path) -> SystemOptions:
-    """The setting of the paper for one of `ENCODERS`; `vectors` are the initial ones."""
+    """Return the paper's setting for one of `ENCODERS`, with the initial word vectors in
+    `vectors`."""
     return SystemOptions(
         model=ENCODERS[name],
         cell="peephole",
@@ -96,10 +70,12 @@ def as_printed(
     key: str,
     stated: Pairs = (),
 ) -> list[Claim]:
-    """Claims about pairs of rows, in the order of the paper's figures by the measure `key`.
+    """Make claims about pairs of rows, in the order of the paper's figures by the measure `key`.
 
-    A pair with equal figures, or with a row that the paper does not have, is no claim. `stated` are
-    the pairs (better, worse) whose order the text has, too.
+    Pairs with equal figures, or with a row that the paper does not have, are left out.
+
+    Args:
+        stated: the pairs (better, worse) that the text of the paper orders, too.
     """
     claims = []
     for rows in pairs:
@@ -120,20 +96,22 @@ def _sign(first: float, second: float) -> str:
 
 
 def tables(inputs: Inputs) -> dict[str, Table]:
-    """The tables by name."""
+    """Return the tables by name."""
     plain = {name: options_of(name, inputs.vectors) for name in ENCODERS}
     return {
         "wg1": _wg1(plain),
         "wg2": _wg2(plain),
         "wg3": _wg3(plain),
         "wg4": _wg4(plain, inputs),
-        "wg4-correlation": _correlations(plain, inputs),
     }
 
 
 def _wg1(plain: dict[str, SystemOptions]) -> Table:
-    """Here, PPDB's pairs are pairs of single words, and the sentences come from the corpus, not
-    from SimpWiki. The tags are the ones that help in footnote 4."""
+    """Return Table 1, with pairs of single words of PPDB, and sentences of the corpus in place of
+    SimpWiki.
+
+    The tags are those that help in footnote 4.
+    """
     models = ("AVG", "LSTM", "LSTM Avg")
     words, sentences = "PPDB's word pairs", "sentences"
     sources = {words: "phrases", sentences: "sentences"}
@@ -170,7 +148,7 @@ _TAGS: dict[tuple[str, str], tuple[Tags, str]] = {
     ("LSTM", "sentences"): ("end", "+6"),
     ("LSTM Avg", "sentences"): ("end", "+0.3"),
 }
-"""The tag that helps an encoder trained on these pairs, and by how much (footnote 4)."""
+"""The tag that helps an encoder trained on these pairs, and the gain in the paper (footnote 4)."""
 
 
 def _wg2(plain: dict[str, SystemOptions]) -> Table:
@@ -222,7 +200,7 @@ def _wg3(plain: dict[str, SystemOptions]) -> Table:
         name: _regular(f"{name}, {BOTH}" if "," not in name else name.split(",")[0], plain)
         for name in paper
     }
-    rows |= {name: Cell(options=_regularised(plain[name], BOTH)) for name in ungated}
+    rows |= {name: Cell(options=regularised(plain[name], BOTH)) for name in ungated}
     figures = _figures(paper)
     pairs = [("GRAN", name) for name in paper if name != "GRAN"]
     stated = [pair for pair in pairs if pair[1] not in ("GRAN, no regulariser", "BiGRAN")]
@@ -254,14 +232,12 @@ _WG4 = {
     "STS 2015 images": (85.8, 86.0, 85.8),
     "sick": (71.3, 72.4, 72.9),
 }
-"""Figures of LSTM Avg, AVG and GRAN, chosen on the sets of 2016; Twitter (2015) is not at hand."""
+"""Figures of LSTM Avg, AVG and GRAN, chosen on the sets of 2016. Twitter (2015) is not at hand."""
 _WG4_MODELS = ("LSTM Avg", "AVG", "GRAN")
-_WG4_ROWS = {name: name if name == "AVG" else f"{name}, {BOTH}" for name in _WG4_MODELS}
-"""The regulariser of each row."""
 
 
 def _figures_at_hand(inputs: Inputs) -> dict[str, dict[str, float]]:
-    """The paper's figures by row: for the data sets at hand, and their means by year."""
+    """Return the paper's figures for the data sets at hand and their means by year, by row."""
     of_sts = {f"STS {year} {name}" for year, names in SEMEVAL.items() for name in names}
     there = {f"STS {path.parent.name} {path.stem}" for path in inputs.sts.glob("*/*.tsv")}
     sets = [name for name in _WG4 if name not in of_sts or name in there]
@@ -275,7 +251,8 @@ def _figures_at_hand(inputs: Inputs) -> dict[str, dict[str, float]]:
 
 
 def _wg4(plain: dict[str, SystemOptions], inputs: Inputs) -> Table:
-    rows = {name: _regular(_WG4_ROWS[name], plain) for name in _WG4_MODELS}
+    rows = {name: _regular(f"{name}, {BOTH}", plain) for name in _WG4_MODELS}
+    rows["AVG"] = _regular("AVG", plain)
     paper = _figures_at_hand(inputs)
     measures = {key: key if key.count(" ") > 1 else f"{key}, mean" for key in paper["AVG"]}
     measures["sick"] = "SICK trial (W&G: test)"
@@ -285,43 +262,19 @@ def _wg4(plain: dict[str, SystemOptions], inputs: Inputs) -> Table:
         for name in ("LSTM Avg", "GRAN")
         if glosses
     ]
-    note = "Means by year, ours and the paper's, are over the data sets of the table."
+    note = "All means by year are over the data sets of the table."
     title = "W&G Table 4: by data set"
     return Table(title, rows, claims, measures, paper=paper, transposed=True, note=note)
 
 
-def _correlations(plain: dict[str, SystemOptions], inputs: Inputs) -> Table:
-    cells = {name: _regular(_WG4_ROWS[name], plain) for name in _WG4_MODELS}
-    printed: dict[str, Scores] = {name: {**of} for name, of in _figures_at_hand(inputs).items()}
-    pairs = [("LSTM Avg", "GRAN"), ("LSTM Avg", "AVG"), ("GRAN", "AVG")]
-    rows = {f"{a}, {b}": CorrelationCell(first=cells[a], second=cells[b]) for a, b in pairs}
-    paper = {
-        f"{a}, {b}": {
-            measure: round(figure(value), 1)
-            for measure, value in _correlated(printed[a], printed[b]).items()
-        }
-        for a, b in pairs
-    }
-    closest, *others = rows
-    pairs = [*((closest, other) for other in others), ("GRAN, AVG", "LSTM Avg, AVG")]  # and 5.1
-    return Table(
-        "W&G 4.2: correlation of the results by data set",
-        rows,
-        printed_claims(pairs, paper, stated=pairs),
-        measures={"pearson": "r", "spearman": "ρ"},
-        paper=paper,
-        unit="× 100",
-        note="The paper prints none: its figures are of Table 4, over the same data sets.",
-    )
-
-
 def _regular(name: str, plain: dict[str, SystemOptions]) -> Cell:
-    """The cell of a row `encoder` or `encoder, regulariser`."""
+    """Return the cell of a row `encoder` or `encoder, regulariser`."""
     encoder, _, regulariser = name.partition(", ")
-    return Cell(options=_regularised(plain[encoder], regulariser))
+    return Cell(options=regularised(plain[encoder], regulariser))
 
 
-def _regularised(options: SystemOptions, regulariser: str) -> SystemOptions:
+def regularised(options: SystemOptions, regulariser: str) -> SystemOptions:
+    """Return options with one of `REGULARISERS`, or unchanged options if it is ""."""
     return options.replace(**REGULARISERS[regulariser]) if regulariser else options
 
 

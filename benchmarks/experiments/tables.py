@@ -1,37 +1,45 @@
-"""What a table is: rows of cells, and the claims of a paper."""
+"""Tables of cells with the claims of a paper, and the training of missing cells.
+
+Cells are trained by spawned processes, which do not import `__main__` of a package again.
+"""
 
 import math
+import multiprocessing
+import os
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.experiments.cells import Scores, figure
+from benchmarks.experiments.cells import Inputs, Scores, figure, load_scores
+from paraloom.models.progress import meter
 
 Found = Mapping[Any, Sequence[Scores]]
 """Scores by cell, one entry per seed."""
 
-
 MINUS = " − "
+ERRORS = ("mse",)
+MEASURES = {"development": "STS 2012–2014", "sts_2015": "STS 2015", "sick": "SICK trial"}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One row is better than another; `A − B` is how much better row A is than row B."""
+    """One row is better than another. `A − B` stands for the lead of row A over row B."""
 
     better: str
     worse: str
     printed: Mapping[str, float | None] = field(default_factory=dict)
-    """The measures that the claim is about, with the difference that the paper prints (None: only
-    in a figure); empty: all reported measures."""
+    """The measures of the claim, each with the difference that the paper prints. The value is None
+    if the paper only draws a figure. Without `printed`, the claim is about all reported measures.
+    """
     figures: str = ""
-    """The paper's figures of both rows by its own measure, if the table does not have this
-    measure."""
+    """The paper's figures of both rows by a measure that the table does not have."""
     stated: bool = True
-    """Whether the paper's text makes the claim. If not, only its figures do, and where `printed` is
-    negative, they order the rows the other way round."""
+    """Whether the paper's text makes the claim. If not, only the figures of the paper do, and a
+    negative difference in `printed` reverses the order of the rows."""
 
     @property
     def rows(self) -> list[str]:
@@ -45,9 +53,10 @@ Pairs = Collection[tuple[str, str]]
 def printed_claims(
     pairs: Pairs, paper: Mapping[str, Mapping[str, float]], stated: Pairs = ()
 ) -> list[Claim]:
-    """Claims about pairs of rows by every measure for which the paper's figures differ.
+    """Make claims about pairs of rows, by every measure for which the paper's figures differ.
 
-    `stated` are the pairs whose order the text has, too.
+    Args:
+        stated: the pairs that the text of the paper orders, too.
     """
     claims = []
     for better, worse in pairs:
@@ -61,10 +70,6 @@ def printed_claims(
     return claims
 
 
-ERRORS = ("mse",)
-MEASURES = {"development": "STS 2012–2014", "sts_2015": "STS 2015", "sick": "SICK trial"}
-
-
 @dataclass(frozen=True)
 class Table:
     """Rows of cells by name, and claims about them."""
@@ -73,14 +78,14 @@ class Table:
     rows: Mapping[str, Any]
     claims: list[Claim] = field(default_factory=list)
     measures: Mapping[str, str] = field(default_factory=lambda: MEASURES)
-    """Heads of the columns; `development` is measured on the development data."""
+    """Heads of the columns. `development` is measured on the development data."""
     prefixes: Mapping[str, str] = field(default_factory=dict)
-    """For rows that share a cell: the prefix of each row's own measures."""
+    """For rows that share a cell: the prefix of each row's measures."""
     unit: str = "Pearson × 100"
     paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Figures of the paper, by row and measure."""
     paper_measures: Mapping[str, str] = field(default_factory=dict)
-    """Heads of columns with figures of the paper by measures that only the paper has."""
+    """Heads of columns for measures that only the paper has."""
     transposed: bool = False
     """Write a column for each row."""
     note: str = ""
@@ -88,16 +93,15 @@ class Table:
 
     @property
     def reported(self) -> list[str]:
-        """The measures that claims are judged by: no development data, no errors."""
+        """The measures that claims are judged by, without development data and errors."""
         return [m for m in self.measures if "development" not in m and m not in ERRORS]
 
     def values(self, row: str, measure: str, found: Found) -> list[float]:
-        """The scores of a row, one per seed; NaN where the data of a measure are missing."""
+        """Return the scores of a row, one per seed, or NaN if the data of a measure are missing."""
         return [figure(score) for score in self.scores(row, measure, found)]
 
     def scores(self, row: str, measure: str, found: Found) -> list[NDArray[np.float64]]:
-        """The scores of a row or of `A − B`, one per seed, each with the scores of resampled test
-        pairs."""
+        """Return the scores of a row or of `A − B` with their resamples, one array per seed."""
         first, *others = (
             [np.atleast_1d(of.get(self.prefixes.get(name, "") + measure, math.nan)) for of in cells]
             for name in row.split(MINUS)
@@ -108,5 +112,36 @@ class Table:
         return first
 
     def shares_trainings(self, claim: Claim) -> bool:
-        """Whether two of a claim's rows are of the same cell."""
+        """Return whether two rows of a claim have the same cell."""
         return len({self.rows[row] for row in claim.rows}) < len(claim.rows)
+
+
+def train(
+    chosen: Mapping[str, Table], seeds: int, inputs: Inputs, workers: int
+) -> dict[Any, list[Scores]]:
+    """Compute missing cells in parallel, and return the scores of all cells, one per seed."""
+    wanted = list(dict.fromkeys(cell for table in chosen.values() for cell in table.rows.values()))
+    paths = {
+        (cell, seed): cell.cell_path(seed, inputs)
+        for cell in wanted
+        for seed in range(1, seeds + 1)
+    }
+    missing = {path: key for key, path in paths.items() if not path.exists()}
+    start = multiprocessing.get_context("spawn")
+    os.environ["OMP_NUM_THREADS"] = "1"  # inherited by the workers, each of which has one core
+    with (
+        meter("experiments", len(missing), "cells") as progress,
+        ProcessPoolExecutor(workers, start) as processes,
+    ):
+        futures = [
+            processes.submit(cell.run, seed, inputs, path) for path, (cell, seed) in missing.items()
+        ]
+        try:
+            for done, future in enumerate(as_completed(futures), 1):
+                future.result()
+                progress.set(done)
+        except BaseException:
+            processes.shutdown(cancel_futures=True)
+            raise
+    found = {path: load_scores(path, timed=True) for path in dict.fromkeys(paths.values())}
+    return {cell: [found[paths[cell, seed]] for seed in range(1, seeds + 1)] for cell in wanted}

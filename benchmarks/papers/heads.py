@@ -1,6 +1,6 @@
-"""Heads: they predict a label from the vectors of two sentences.
+"""Heads, which predict a label from the vectors of two sentences.
 
-A head is a class in this module and an entry in `HEADS`. It is trained with its encoder and saved
+A head is a class in this module with an entry in `HEADS`. It is trained with its encoder and saved
 in the same folder: its settings in config.json, its weights in head.safetensors.
 """
 
@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from torch.nn.functional import kl_div, log_softmax, mse_loss
 
 _BLOCK = 512  # estimates computed at once, each from all points
-_BANDWIDTHS = 30  # tried when one is chosen
-_FLAT = 1e-10  # of S₀S₂: below, all points have the same x, and the slope is undefined
+_BANDWIDTHS = 30  # number of bandwidths that are tried
+_FLAT = 1e-10  # share of S₀S₂ below which all points have the same x, and no slope is defined
 
 Floats = NDArray[np.float64]
 
 
 class Head(nn.Module):
-    """Predicts labels on the scale from `lowest` to `highest`."""
+    """The base of heads, which predict labels on the scale from `lowest` to `highest`."""
 
     name: ClassVar[str]
 
@@ -30,37 +30,33 @@ class Head(nn.Module):
         self.lowest, self.highest = lowest, highest
 
     def settings(self) -> dict[str, Any]:
-        """The arguments of `open_head`, for JSON."""
+        """Return the arguments of `open_head`, for JSON."""
         return {"name": self.name, "lowest": self.lowest, "highest": self.highest}
 
     def loss(self, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-        """The training loss, a scalar, of vectors [n, dim] twice and labels [n] on the scale."""
-        raise NotImplementedError
-
-    def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """Predicted labels, [n], of vectors [n, dim] twice."""
+        """Return the training loss, a scalar, of vectors [n, dim] twice and labels [n]."""
         raise NotImplementedError
 
     @torch.no_grad()
     def predict(
         self, first: NDArray[np.floating], second: NDArray[np.floating]
     ) -> NDArray[np.float64]:
-        """Predicted labels, [n], of vectors [n, dim] twice."""
+        """Return predicted labels, [n], of vectors [n, dim] twice."""
         weight = next(iter(self.state_dict().values()), torch.zeros(1))
         sides = (torch.from_numpy(np.asarray(side)).to(weight) for side in (first, second))
         return np.asarray(self(*sides).double().cpu().numpy())
 
 
 class Distribution(Head):
-    """A label as the mean of a predicted distribution over the scale (Tai et al. 2015, 4.2).
+    """Predicts a label as the mean of a distribution over the scale (Tai et al. 2015, 4.2).
 
-    With the vectors a and b of two sentences and the scale's whole numbers r:
+    a and b are the vectors of two sentences, and r are the whole numbers of the scale:
 
         h× = a ⊙ b,   h₋ = |a − b|
         hₛ = σ(W× h× + W₋ h₋ + b₁),   p̂ = softmax(W₂ hₛ + b₂),   ŷ = r · p̂          (Eq. 15)
 
-    trained by KL(p ‖ p̂), where p is the distribution over the two whole numbers around the label y
-    with mean y                                                              (Eq. 16, 17)
+    The loss is KL(p ‖ p̂), where p is the distribution over the two whole numbers around the label
+    y whose mean is y (Eq. 16, 17).
     """
 
     name = "distribution"
@@ -73,28 +69,29 @@ class Distribution(Head):
         self.classes = nn.Linear(units, int(highest - lowest) + 1)
 
     def settings(self) -> dict[str, Any]:
-        """The scale and the sizes."""
+        """Return the scale and the sizes."""
         return {**super().settings(), "dim": self.dim, "units": self.units}
 
     def log_probabilities(self, first: Tensor, second: Tensor) -> Tensor:
-        """ln p̂ of the scale's whole numbers, [n, classes]."""
+        """Return ln p̂ of the scale's whole numbers, [n, classes]."""
         hidden = self.products(first * second) + self.distances((first - second).abs())
         return log_softmax(self.classes(torch.sigmoid(hidden)), dim=1)
 
     def loss(self, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-        """Mean of KL(p ‖ p̂)."""
+        """Return the mean of KL(p ‖ p̂)."""
         targets = target_distributions(labels, self.lowest, self.highest)
         return kl_div(self.log_probabilities(first, second), targets, reduction="batchmean")
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """ŷ."""
+        """Return ŷ."""
         probabilities = self.log_probabilities(first, second).exp()
         steps = torch.arange(probabilities.shape[1], device=probabilities.device)
         return self.lowest + probabilities @ steps.to(probabilities)
 
 
 def target_distributions(labels: Tensor, lowest: float, highest: float) -> Tensor:
-    """Distributions over the whole numbers of a scale with the labels as means, [n, classes].
+    """Return distributions over the whole numbers of a scale with the labels as means, [n,
+    classes].
 
     >>> target_distributions(torch.tensor([3.25]), 1, 5)
     tensor([[0.0000, 0.0000, 0.7500, 0.2500, 0.0000]])
@@ -106,11 +103,13 @@ def target_distributions(labels: Tensor, lowest: float, highest: float) -> Tenso
 
 @dataclass(frozen=True, eq=False)
 class LocalLinear:
-    """The estimate at x₀ is the value a of the line a + b (x − x₀) with the best fit near x₀:
+    """Local-linear regression with a Gaussian kernel K and the bandwidth h, for n points.
+
+    The estimate at x₀ is the value a of the line a + b (x − x₀) with the best fit near x₀:
 
         min over a, b of  Σᵢ K((xᵢ − x₀) / h) (yᵢ − a − b (xᵢ − x₀))²
 
-    with a Gaussian kernel K and the bandwidth h; the mean of the points if all have the same x.
+    If all points have the same x, the estimate is their mean.
 
     >>> LocalLinear(np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0]), 1.0)(np.array([1.5]))
     array([4.])
@@ -131,27 +130,23 @@ class LocalLinear:
         return min(tried, key=lambda fitted: fitted.leave_one_out())
 
     def __call__(self, at: Floats) -> Floats:
-        """The estimates at m points, [m]."""
+        """Return the estimates at m points, [m]."""
         return self._estimate(np.asarray(at, np.float64))[0]
 
     def leave_one_out(self) -> float:
-        """Mean squared error of the estimates of each point from all others.
-
-        For a linear smoother ŷ = L y this is the mean of ((yᵢ − ŷᵢ) / (1 − Lᵢᵢ))²; infinite for a
-        bandwidth at which a point has no neighbour.
-        """
+        """Return the mean squared error of the estimates of each point from all other points. For a
+        linear smoother ŷ = L y, it is the mean of ((yᵢ − ŷᵢ) / (1 − Lᵢᵢ))². It is infinite if a
+        point has no neighbour within the bandwidth."""
         estimates, own = self._estimate(self.x)
         if (own > 1 - 1e-9).any():
             return float("inf")
         return float(np.mean(((self.y - estimates) / (1 - own)) ** 2))
 
     def _estimate(self, at: Floats) -> tuple[Floats, Floats]:
-        """The estimates, and the weight that each gives to a point at the same x."""
-        blocks = [self._block(at[i : i + _BLOCK]) for i in range(0, len(at), _BLOCK)]
-        if not blocks:
-            return np.zeros(0), np.zeros(0)
-        estimates, own = zip(*blocks, strict=True)
-        return np.concatenate(estimates), np.concatenate(own)
+        """Return the estimates, and the weight of a point at the same x in each of them."""
+        blocks = [self._block(at[i : i + _BLOCK]) for i in range(0, max(len(at), 1), _BLOCK)]
+        estimates, own = map(np.concatenate, zip(*blocks, strict=True))
+        return estimates, own
 
     def _block(self, at: Floats) -> tuple[Floats, Floats]:
         away = self.x - at[:, None]
@@ -168,11 +163,9 @@ class LocalLinear:
 
 
 class Manhattan(Head):
-    """A label as a distance: exp(−‖a − b‖₁) of two vectors (MaLSTM; Mueller & Thyagarajan 2016).
-
-    Trained by the squared error of labels rescaled to [0, 1]. It has no weights; after `calibrate`
-    it stores the `points` of a local-linear regression of the labels on the similarities.
-    """
+    """Predicts a label by a distance: exp(−‖a − b‖₁) (MaLSTM; Mueller & Thyagarajan 2016). It is
+    trained by the squared error of labels rescaled to [0, 1], and has no weights. After
+    `calibrate`, it stores the `points` of a regression of the labels on the similarities."""
 
     name = "manhattan"
 
@@ -186,19 +179,19 @@ class Manhattan(Head):
     bandwidth: Tensor
 
     def settings(self) -> dict[str, Any]:
-        """The scale and the number of points."""
+        """Return the scale and the number of points."""
         return {**super().settings(), "points": self.points.shape[1]}
 
     def similarity(self, first: Tensor, second: Tensor) -> Tensor:
-        """g = exp(−‖a − b‖₁), [n], in (0, 1]."""
+        """Return g = exp(−‖a − b‖₁), [n], in (0, 1]."""
         return torch.exp(-(first - second).abs().sum(dim=1))
 
     def loss(self, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-        """Mean squared error of g."""
+        """Return the mean squared error of g."""
         return mse_loss(self.similarity(first, second), self.rescaled(labels))
 
     def rescaled(self, labels: Tensor) -> Tensor:
-        """Labels rescaled to [0, 1]."""
+        """Return labels rescaled to [0, 1]."""
         return (labels - self.lowest) / (self.highest - self.lowest)
 
     def calibrate(
@@ -207,7 +200,7 @@ class Manhattan(Head):
         second: NDArray[np.floating],
         labels: NDArray[np.float64],
     ) -> float:
-        """Regress labels [n] on the similarities of vectors [n, dim]; return the bandwidth."""
+        """Regress labels [n] on the similarities of vectors [n, dim], and return the bandwidth."""
         sides = (torch.from_numpy(np.asarray(side)).double() for side in (first, second))
         similarities = self.similarity(*sides)
         targets = self.rescaled(torch.from_numpy(np.asarray(labels, np.float64)))
@@ -217,7 +210,7 @@ class Manhattan(Head):
         return fitted.bandwidth
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """The similarity, calibrated after `calibrate`, on the scale of the labels."""
+        """Return the similarity on the scale of the labels. After `calibrate`, it is calibrated."""
         similarities = self.similarity(first, second)
         if self.points.shape[1]:
             x, y = self.points.cpu().numpy()
@@ -230,6 +223,6 @@ HEADS: dict[str, type[Head]] = {head.name: head for head in (Distribution, Manha
 
 
 def open_head(settings: dict[str, Any]) -> Head:
-    """The head with these settings; its weights are not loaded."""
+    """Return the head with these settings, without loading its weights."""
     values = dict(settings)
     return HEADS[values.pop("name")](**values)

@@ -18,34 +18,29 @@ from paraloom.papers.options import SystemOptions
 def scrambled(
     sides: Sequence[Sentences], options: SystemOptions, random: np.random.Generator
 ) -> list[Sentences]:
-    """The sides of n pairs, with the words of the share `options.scramble` of them in random order.
-
-    All sides of a pair are scrambled, or none, unless the variant is `sentences`. With
-    `scramble_swaps`, λ, a sentence has n swaps of two words, n from a Poisson distribution.
-    """
+    """Scramble the words of the share `options.scramble` of n pairs, and return their sides. All
+    sides of a pair are scrambled or none, except in the variant `sentences`. With `scramble_swaps`,
+    which is λ, a sentence has n swaps of two words, where n has a Poisson distribution."""
     count = len(next(iter(sides[0].values())).lengths)
     chosen = random.random(count) < options.scramble
     found: list[Sentences] = []
     for number, side in enumerate(sides):
         if options.scramble_variant == "sentences" and number:
             chosen = random.random(count) < options.scramble
-        words = side.get("words")
-        if words is None:
-            found.append(side)
-            continue
-        if options.scramble_swaps is None:
-            words = shuffled(words, chosen, options.tags, random)
-        else:
-            swaps = np.where(chosen, random.poisson(options.scramble_swaps, count), 0)
-            words = _swapped(words, swaps, options.tags, random)
-        found.append({**side, "words": words})
+        if (words := side.get("words")) is not None:
+            if options.scramble_swaps is None:
+                words = shuffled(words, chosen, options.tags, random)
+            else:
+                swaps = np.where(chosen, random.poisson(options.scramble_swaps, count), 0)
+                words = _swapped(words, swaps, options.tags, random)
+            side = {**side, "words": words}
+        found.append(side)
     return found
 
 
 def _swapped(
     column: RaggedIds, swaps: NDArray[np.int64], tags: Tags, random: np.random.Generator
 ) -> RaggedIds:
-    """The column after this many swaps of two different words in each sentence."""
     first, last = tag_edges(tags)
     words = column.lengths - first - last
     swaps = np.where(words > 1, swaps, 0)
@@ -61,17 +56,17 @@ def _swapped(
 
 
 class VariantTrainer(PairTrainer):
-    """Training on pairs with the variants."""
+    """Trains on pairs with the variants of scrambling."""
 
     before: Sentences | None = None  # unscrambled sentences to select negatives from
 
     def scramble(self, sides: Sequence[Sentences], random: np.random.Generator) -> list[Sentences]:
-        """The sides with words in random order."""
+        """Return the sides with words in random order."""
         assert isinstance(self.options, SystemOptions)
         return scrambled(sides, self.options, random)
 
     def train_on(self, batch: Pairs) -> None:
-        """Keep the sentences as they are for `after_negatives`, and train."""
+        """Keep the unscrambled sentences for `after_negatives`, and train."""
         assert isinstance(self.options, SystemOptions)
         after = self.options.scramble_variant == "after_negatives"
         self.before = join_all(batch.sides) if after else None
@@ -83,9 +78,9 @@ class VariantTrainer(PairTrainer):
         keys: NDArray[np.uint64],
         sources: NDArray[np.uint64] | None = None,
     ) -> NDArray[np.int64]:
-        """The negatives of the sentences, or of the sentences before they were scrambled."""
+        """Return the negatives of the sentences, or of the unscrambled sentences."""
         return super().negatives(self.before or sentences, keys, sources)
 
 
 train = partial(paraphrases.train, trainer=VariantTrainer)
-"""Train on the pairs of the corpus or of files, as `paraloom train-embeddings`."""
+"""Train on the pairs of the corpus or of files, as `paraloom train-embeddings` does."""

@@ -1,7 +1,7 @@
-"""Makes the papers' other systems known: tasks and options, heads, encoders.
+"""Registers the papers' other systems: tasks and options, heads and encoders.
 
-`paraloom papers` imports this module before its commands; a program that opens a saved encoder of
-these kinds imports it, too.
+`paraloom papers` imports this module before its commands. A program that opens a saved encoder of
+these kinds must import it, too.
 """
 
 from functools import partial
@@ -12,8 +12,7 @@ from paraloom.models.embeddings.encoders.recurrent import Pooling
 from paraloom.models.embeddings.options import KNOWN
 from paraloom.papers.encoders.context import Sum
 from paraloom.papers.encoders.gran import GRAN, Variant
-from paraloom.papers.encoders.gru import gru
-from paraloom.papers.encoders.lstm import recurrent
+from paraloom.papers.encoders.gru import gru, recurrent
 from paraloom.papers.options import SystemOptions
 
 
@@ -21,7 +20,7 @@ def _gran(pooling: Pooling, variant: Variant, meaning: str, **more: Any) -> Entr
     return Entry(meaning, recurrent(pooling, around=partial(GRAN, variant=variant), **more))
 
 
-_LSTMS = {  # replace the product's, and have more cells
+_LSTMS = {  # these replace encoders of the product, and have more cells
     "lstm": recurrent("last"),
     "lstm-avg": recurrent("mean"),
     "bilstm": recurrent("last", both=True),

@@ -22,7 +22,7 @@ from paraloom.models import files
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.text.vectors import load_vectors
 from paraloom.papers.datasets.phrases import read_phrase_pairs
-from paraloom.papers.datasets.synonyms import read_synonyms
+from paraloom.papers.datasets.splits import read_synonyms
 from paraloom.pipeline.judging.judgments import JudgeFile
 from tests.fuzz.harness import Case, allowed, command
 from tests.fuzz.model_targets import MODEL_TARGETS

@@ -21,13 +21,12 @@ from paraloom.models.embeddings.model import load_encoder, weights
 from paraloom.models.embeddings.ragged_columns import Sentences
 from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.errors import UserError
-from paraloom.papers import label_trainer as module
 from paraloom.papers import tasks
 from paraloom.papers.heads import Distribution
-from paraloom.papers.label_trainer import LabelledExamples, LabelTrainer
 from paraloom.papers.options import SimilarityOptions, SystemOptions
+from paraloom.papers.tasks import similarity as module
 from paraloom.papers.tasks import train
-from paraloom.papers.tasks.similarity import SHAPE, trained_model
+from paraloom.papers.tasks.similarity import SHAPE, LabelledExamples, LabelTrainer, trained_model
 from paraloom.pipeline import cli
 from tests.labelled import write_sick
 from tests.models.embeddings.encoders.test_encoders import gradient_of
@@ -90,7 +89,7 @@ def test_a_step_is_the_objective_with_pull(sick: Path, anchored: bool, monkeypat
             trainer.train_on(batch)
         return found
 
-    assert trainer.algorithm == "adam"
+    assert trainer.adam
     gradients = gradients_of(trainer)
     model.options = options.replace(lambda_c=0.0, lambda_w=0.0)
     plain = LabelTrainer(model, data, data, 1, anchored=anchored)

@@ -26,39 +26,30 @@ class Disagreement(NamedTuple):
     label: float
     scores: tuple[float, float]
 
-    @property
-    def errors(self) -> tuple[float, float]:
-        """Score minus label of each model."""
-        return self.scores[0] - self.label, self.scores[1] - self.label
-
 
 def disagreements(
     models: tuple[ComparedModel, ComparedModel], data: Sequence[LabelledPairs], *, count: int = 10
 ) -> tuple[list[Disagreement], list[Disagreement]]:
-    """The `count` pairs with the largest advantage of the second model, and those with the largest
-    advantage of the first; the largest first. The advantage is the difference of absolute errors.
-
-    Scores that are not predicted labels (cosines) are rescaled to the labels of each data set: the
-    lowest score to the lower end of the scale, the highest to the upper end.
-    """
-    found: list[Disagreement] = []
-    gains: list[float] = []
+    """Return the `count` pairs with the largest advantage of the second model, then of the first.
+    The advantage is the difference of absolute errors. The largest comes first. Cosines are not
+    predicted labels, so they are rescaled for each data set: the lowest score becomes the lower end
+    of the labels' scale, and the highest score the upper end."""
+    found: list[tuple[float, Disagreement]] = []  # with the advantage of the second model
     for pairs in data:
         both = [
             _on_scale(model, scores(model.embed, pairs, model.compare), pairs) for model in models
         ]
         first, second = (np.abs(scored - pairs.scores) for scored in both)
-        gain = first - second  # of the second model
-        order = np.argsort(gain, kind="stable")
-        for row in {*order[:count].tolist(), *order[-count:].tolist()}:
-            texts = pairs.first[row].as_py(), pairs.second[row].as_py()
+        texts = pairs.first.to_pylist(), pairs.second.to_pylist()
+        name = f"{pairs.group} {pairs.name}"
+        for row, gain in enumerate((first - second).tolist()):
             scored = float(both[0][row]), float(both[1][row])
-            name = f"{pairs.group} {pairs.name}"
-            found.append(Disagreement(name, *texts, float(pairs.scores[row]), scored))
-            gains.append(float(gain[row]))
-    order = np.argsort(gains, kind="stable")
-    for_second = [found[i] for i in order[::-1][:count] if gains[i] > 0]
-    return for_second, [found[i] for i in order[:count] if gains[i] < 0]
+            label = float(pairs.scores[row])
+            pair = Disagreement(name, texts[0][row], texts[1][row], label, scored)
+            found.append((gain, pair))
+    found.sort(key=lambda of: of[0])
+    for_second = [pair for gain, pair in found[::-1][:count] if gain > 0]
+    return for_second, [pair for gain, pair in found[:count] if gain < 0]
 
 
 def _on_scale(model: ComparedModel, scored: Scores, data: LabelledPairs) -> Scores:

@@ -1,7 +1,10 @@
-"""Comparison of the vector spaces of an encoder with decoders, without training (Zhelezniak et al.
-2018): the encoder's vector, and the decoders' states, concatenated or averaged."""
+"""Comparison of the vector spaces of an encoder with decoders (Zhelezniak et al. 2018).
+
+The spaces are the encoder's vector, and the states of the decoders, concatenated or averaged.
+"""
 
 import copy
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -19,12 +22,7 @@ from paraloom.papers.analyses.options import Sts, labelled_pairs
 from paraloom.papers.encoders.context import Context, Vector
 from paraloom.papers.options import SystemOptions
 from paraloom.pipeline.commands.console import console
-from paraloom.pipeline.commands.options import (
-    JsonFile,
-    Model,
-    Sick,
-    write_json,
-)
+from paraloom.pipeline.commands.options import JsonFile, Model, Sick, write_json
 
 _COMPARE = {"cosine": cosines, "dot": dots}
 
@@ -34,19 +32,19 @@ class Space(NamedTuple):
 
     vector: Vector
     steps: int = 0
-    """number of words for which the decoders are unrolled; 0 for the encoder's vector"""
+    """The number of words for which the decoders are unrolled, or 0 for the encoder's vector."""
 
     def __str__(self) -> str:
         return f"{self.vector} {self.steps}" if self.steps else self.vector
 
 
 Correlations = dict[str, dict[str, Any]]
-"""Mean correlation × 100 over the data sets of each group: Pearson by comparison function (`dot`),
+"""Mean correlation × 100 over the data sets of each group, by comparison function: Pearson (`dot`),
 and Spearman (`dot_spearman`)."""
 
 
 def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
-    """The model with another space; its weights are shared, not copied."""
+    """Return the model with another space and shared weights."""
     encoder = copy.copy(_context(model))
     if space.steps and not encoder.decoders:
         raise UserError(f"{space}: a bow decoder has no states to unroll")
@@ -69,26 +67,28 @@ def compare_spaces(
     steps: int = 10,
     agree: Callable[[Scores, LabelledPairs], Any] = _agree,
 ) -> dict[Space, Correlations]:
-    """Correlations on labelled pairs of each space with up to this many steps (Tables 1, 4 and 5).
+    """Return the correlations of each space with up to `steps` steps (Tables 1, 4 and 5).
 
-    `agree` gives `pearson` and `spearman` of scores: numbers, or arrays of equal shapes.
+    Args:
+        agree: returns `pearson` and `spearman` of scores, as numbers or as arrays of equal shapes.
     """
-    by_space: dict[Space, dict[str, dict[str, list[Any]]]] = {}
+    found: dict[Space, dict[str, dict[str, list[Any]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(list))
+    )
     for pairs in data:
         text = pa.concat_arrays([pairs.first, pairs.second])
         for space, vectors in _vectors(model, text, steps):
             first, second = np.split(vectors, 2)
             for name, compare in _COMPARE.items():
                 agreed = agree(compare(first, second), pairs)
-                for key, value in ((name, agreed.pearson), (f"{name}_spearman", agreed.spearman)):
-                    found = by_space.setdefault(space, {}).setdefault(key, {})
-                    found.setdefault(pairs.group, []).append(value)
+                found[space][name][pairs.group].append(agreed.pearson)
+                found[space][f"{name}_spearman"][pairs.group].append(agreed.spearman)
     return {
         space: {
-            name: {group: np.mean(found, axis=0) for group, found in groups.items()}
+            name: {group: np.mean(values, axis=0) for group, values in groups.items()}
             for name, groups in of.items()
         }
-        for space, of in by_space.items()
+        for space, of in found.items()
     }
 
 

@@ -1,7 +1,7 @@
 """The gates of a GRAN by part of speech and dependency label (W&G 2017, 5.2).
 
-The gate scales a word vector before averaging. Its L1 norm, the sum of its components between 0 and
-1, is the weight of the word in the sentence.
+A gate scales a word vector before averaging. Its L1 norm is the sum of its components between 0 and
+1, and is the weight of the word in the sentence.
 """
 
 import sys
@@ -35,7 +35,7 @@ from paraloom.pipeline.run.notices import notify
 
 
 class Norms(NamedTuple):
-    """L1 norms of gates by label; `NN nsubj` is a conjunction of both labels."""
+    """L1 norms of gates by label. `NN nsubj` is a conjunction of both labels."""
 
     parts_of_speech: dict[str, Moments]
     dependencies: dict[str, Moments]
@@ -49,12 +49,10 @@ def gate_norms(
     *,
     max_tokens: int | None = None,
 ) -> Norms:
-    """Mean and deviation of the gates' L1 norms over the words with each label, largest mean first.
-
-    With two directions, the norm of a word is the mean of both. spaCy gets the tokens of the
-    encoder, with their capital letters. Sentences of more than `max_tokens` are left out, as their
-    parses are less certain (footnote 8: 15).
-    """
+    """Return the moments of the gates' L1 norms by label, with the largest mean first. With two
+    directions, the norm of a word is the mean of both. spaCy reads the tokens of the encoder with
+    their capital letters. Sentences of more than `max_tokens` are left out, because their parses
+    are less certain (footnote 8: 15)."""
     input, networks = _networks(model)
     by_label: tuple[dict[str, list[Moments]], ...] = tuple(defaultdict(list) for _ in range(3))
     for batch in batches:
@@ -75,11 +73,9 @@ def gate_norms(
 def labels_of(
     parser: Parser, sentences: Iterable[Sequence[str]]
 ) -> Iterator[list[tuple[str, str]]]:
-    """Part of speech and dependency label of every token of tokenised sentences.
-
-    The part of speech is the fine-grained tag, for English the Penn Treebank's (VBG, NNP, JJ), or
-    else the coarse tag, or else `–`.
-    """
+    """Yield the parts of speech and the dependency labels of the tokens of each sentence. A part of
+    speech is the fine-grained tag (for English, the Penn Treebank's), or else the coarse tag, or
+    else `–`."""
     from spacy.tokens import Doc
 
     vocabulary = parser.pipeline.vocab
@@ -113,14 +109,11 @@ def _networks(model: SentenceEncoder) -> tuple[Input, list[GRAN]]:
 def _norms(
     model: SentenceEncoder, input: Input, networks: list[GRAN], text: pa.StringArray
 ) -> NDArray[np.float64]:
-    """One per token without tags, [tokens]."""
     ids = ids_by_kind(model.vocabularies, text)["words"]
     batch = input(ids)
-    by_direction = []
-    for network in networks:
-        gates, trie = network.averaged_gate(batch)
-        by_direction.append(gates.sum(dim=1).double().cpu().numpy()[trie.paths])
-    norms = np.mean(by_direction, axis=0)
+    gated = (network.averaged_gate(batch) for network in networks)
+    sums = [gates.sum(dim=1).double().cpu().numpy()[trie.paths] for gates, trie in gated]
+    norms = np.mean(sums, axis=0)
     start, end = tag_edges(model.vocabularies["words"].tags)
     return np.asarray(norms[~edges(ids.offsets, head=start, tail=end)])
 
@@ -152,18 +145,15 @@ def command(
         notify([f"--spacy: this pipeline parses {parses}, the texts are {texts}"])
     batches = (pa.array(batch, pa.string()) for batch in line_batches(sys.stdin.buffer))
     norms_by_kind = gate_norms(encoder, parser, batches, max_tokens=max_tokens)._asdict()
-    tables = []
+    tables, results = [], {}
     for kind, norms in norms_by_kind.items():
         shown = ((label, of) for label, of in norms.items() if of.count >= least)
         rows = [(label, f"{of.count:,}", f"{of.mean:.2f}") for label, of in shown]
-        heads = ("words", "mean norm")
-        tables.append(number_table(None, kind.replace("_", " "), numbers=heads, rows=rows))
-    console().print(Columns(tables))
-    results = {
-        kind: {
+        results[kind] = {
             label: {"words": of.count, "mean": of.mean, "deviation": of.deviation}
             for label, of in norms.items()
         }
-        for kind, norms in norms_by_kind.items()
-    }
+        heads = ("words", "mean norm")
+        tables.append(number_table(None, kind.replace("_", " "), numbers=heads, rows=rows))
+    console().print(Columns(tables))
     write_json(json, results)

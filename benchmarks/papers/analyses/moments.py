@@ -9,11 +9,9 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The mean of `count` values, and the sum of the squared deviations from it.
-
-    Added moments are the moments of all values together (Chan, Golub & LeVeque 1979): unlike sums
-    of squares, they avoid cancellation, and the same parts in the same order give the same bits.
-    """
+    """The mean of `count` values, and the sum of their squared deviations from it. Moments can be
+    added (Chan, Golub & LeVeque 1979). Unlike sums of squares, they avoid cancellation, and the
+    same parts in the same order give the same bits."""
 
     count: int = 0
     mean: float = 0.0
@@ -21,7 +19,7 @@ class Moments:
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """The moments of values, each repeated as often as `weights` (integers) says; in float64.
+        """Return the moments of values in float64, where integer `weights` repeat the values.
 
         >>> Moments.of(np.array([1.0, 3.0])).deviation
         1.0
@@ -36,7 +34,7 @@ class Moments:
 
     @property
     def deviation(self) -> float:
-        """Population standard deviation; 0 if there are no values."""
+        """The population standard deviation, or 0 without values."""
         return math.sqrt(self.squares / self.count) if self.count else 0.0
 
     def __add__(self, other: "Moments") -> "Moments":

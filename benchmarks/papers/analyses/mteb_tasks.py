@@ -1,4 +1,4 @@
-"""`paraloom papers mteb`: tasks of MTEB, run by its own package, which need not be installed."""
+"""`paraloom papers mteb`: tasks of MTEB, run by the package mteb, which need not be installed."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +9,7 @@ import torch
 import typer
 from numpy.typing import NDArray
 from rich.table import Table
+from torch.nn.functional import cosine_similarity, normalize
 
 from paraloom.models.embeddings.applications.evaluation import benchmarks
 from paraloom.models.embeddings.applications.opened import OpenedModel
@@ -21,43 +22,41 @@ from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, write
 
 
 def find_tasks(names: Sequence[str]) -> dict[str, Any]:
-    """Tasks of the package mteb by name; a task in several languages is limited to its English
-    part."""
+    """Return tasks of the package mteb by name, limited to their English part."""
     try:
         import mteb
     except ImportError as error:
         raise UserError(
             f"the package mteb cannot be imported ({error}); run `pip install mteb`"
         ) from error
-    return {name: _task(mteb, name) for name in names}
+    tasks = {}
+    for name in names:
+        try:
+            tasks[name] = mteb.get_task(name, languages=["eng"], exclusive_language_filter=True)
+        except KeyError as error:
+            raise UserError(f"mteb has no task {name} ({error.args[0]})") from error
+    return tasks
 
 
 def run_mteb(
     models: Sequence[OpenedModel], tasks: Mapping[str, Any], data: Sequence[LabelledPairs]
 ) -> dict[str, Any]:
-    """The main scores × 100 of the `tasks` that `find_tasks` found.
-
-    A task whose pairs are all in `data` reads them from there; the package fetches other data
-    itself.
-
-    Returns:
-        `version`, and for each task `main_score`, `local` (whether its pairs are from `data`) and
-        `models`.
-    """
+    """Return `version`, and for each task `main_score`, `local` and the scores × 100 of the
+    `models`. A task whose pairs are all in `data` reads them from there, and `local` is true. The
+    package downloads other data."""
     import mteb
     from mteb.models import ModelMeta
 
     found: dict[str, Any] = {}
     for name, task in tasks.items():
-        local = _set_data(task, data)
+        found[name] = {"main_score": task.metadata.main_score, "local": _set_data(task, data)}
         scores = {model.name: _score(mteb, ModelMeta, model, name, task) for model in models}
-        main_score = task.metadata.main_score
-        found[name] = {"main_score": main_score, "local": local, "models": scores}
+        found[name]["models"] = scores
     return {"version": mteb.__version__, "tasks": found}
 
 
 def mteb_table(models: Sequence[str], results: dict[str, Any]) -> Table:
-    """One row per task."""
+    """Return a table with one row per task."""
     rows = [
         (
             *(name, found["main_score"], "--sts, --sick" if found["local"] else "fetched"),
@@ -67,13 +66,6 @@ def mteb_table(models: Sequence[str], results: dict[str, Any]) -> Table:
     ]
     title = f"mteb {results['version']}, score × 100"
     return number_table(title, "task", "score", "data", numbers=models, rows=rows)
-
-
-def _task(mteb: Any, name: str) -> Any:
-    try:
-        return mteb.get_task(name, languages=["eng"], exclusive_language_filter=True)
-    except KeyError as error:
-        raise UserError(f"mteb has no task {name} ({error.args[0]})") from error
 
 
 def _set_data(task: Any, data: Sequence[LabelledPairs]) -> bool:
@@ -105,37 +97,31 @@ def _score(mteb: Any, meta: Any, model: OpenedModel, name: str, task: Any) -> fl
         in_one_line(f"{name}: mteb cannot run it on {model.name}"),
         warnings.catch_warnings(action="ignore"),  # of names in sentence-transformers
     ):
-        result = mteb.evaluate(
-            given,
-            task,
-            cache=None,
-            co2_tracker=False,
-            show_progress_bar=False,
-            encode_kwargs={"batch_size": model.batch_sizes[0]},
-        )
+        settings = {"cache": None, "co2_tracker": False, "show_progress_bar": False}
+        sizes = {"batch_size": model.batch_sizes[0]}
+        result = mteb.evaluate(given, task, encode_kwargs=sizes, **settings)
         return round(100 * float(result.task_results[0].get_score()), 4)
 
 
 class MTEBEncoder:
-    """An encoder of ours in the form that the package takes (its `EncoderProtocol`)."""
+    """One of our encoders in the form that the package requires (`EncoderProtocol`)."""
 
     def __init__(self, meta: Any, encoder: SentenceEncoder) -> None:
         self.mteb_model_meta = meta
         self._encoder = encoder
 
     def encode(self, inputs: Iterable[dict[str, Any]], **_: Any) -> NDArray[np.float32]:
-        """Vectors of the texts in batches: [n, dim]."""
+        """Return the vectors of the texts in batches: [n, dim]."""
         return self._encoder.embed([text for batch in inputs for text in batch["text"]])
 
     def similarity(self, first: Any, second: Any) -> torch.Tensor:
-        """Cosines of all vectors with all others: [n, m]."""
-        a, b = (torch.nn.functional.normalize(torch.as_tensor(side)) for side in (first, second))
+        """Return the cosines of all vectors with all others: [n, m]."""
+        a, b = (normalize(torch.as_tensor(side)) for side in (first, second))
         return a @ b.T
 
     def similarity_pairwise(self, first: Any, second: Any) -> torch.Tensor:
-        """Cosines of the rows: [n]."""
-        a, b = torch.as_tensor(first), torch.as_tensor(second)
-        return torch.nn.functional.cosine_similarity(a, b)
+        """Return the cosines of the rows: [n]."""
+        return cosine_similarity(torch.as_tensor(first), torch.as_tensor(second))
 
 
 def command(

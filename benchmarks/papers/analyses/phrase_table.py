@@ -1,14 +1,19 @@
-"""A phrase table of a corpus: counts of pairs of phrases that replace each other.
+"""The phrase table of a corpus: pairs of phrases that replace each other, with their counts.
 
-There are several rounds: each round reads the whole corpus, but counts only the phrase pairs that a
-hash assigns to it, so that memory does not grow with the corpus. The table is the same on any
-runner.
+Reference and translation are aligned by a longest common subsequence of their tokens. The spans
+between aligned tokens are candidate paraphrases, alone or with the aligned words next to them. For
+example, `he jumps off the wall` and `he is jumping from the wall` give `jumps off` with `is jumping
+from`, and `he jumps off` with `he is jumping from`.
+
+Each of several rounds reads the whole corpus, but counts only the phrase pairs that a hash assigns
+to the round, so that memory does not grow with the corpus. The table is the same on every runner.
 """
 
 import gzip
 import heapq
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
+from rapidfuzz.distance import LCSseq
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.collect import collect
@@ -27,11 +33,15 @@ from paraloom.beam_jobs.transforms.merging import Merge
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.printing import show
-from paraloom.models.text.tokens import PairText
-from paraloom.papers.analyses.phrase_pairs import SCHEMA, find_phrases, merge_phrases
+from paraloom.models.text.tokens import PairText, TokenIds
 from paraloom.pipeline.commands.options import RunFolder, beam_options
 from paraloom.pipeline.run.folder import as_made, read_run
 
+LONGEST = 6
+"""The largest number of words in a phrase."""
+
+SCHEMA = pa.schema([("phrase", pa.string()), ("paraphrase", pa.string()), ("count", pa.int64())])
+"""The columns of a phrase table. `phrase` precedes `paraphrase` in the order of their bytes."""
 ROWS = 2_000_000
 """Sentence pairs per round."""
 
@@ -47,24 +57,18 @@ def count_phrases(
     min_count: int = 2,
     language: str = ENGLISH,
 ) -> int:
-    """Write the phrase table of the shards of `units`, in PPDB's text form, as gzip.
+    """Write the phrase table of the shards of `units` in PPDB's text form, compressed by gzip.
 
-    A line is `[X] ||| phrase ||| paraphrase ||| Count=n`; the most frequent pairs come first.
+    A line is `[X] ||| phrase ||| paraphrase ||| Count=n`. The most frequent pairs come first.
 
     Args:
-        table: path of the file; on any file system that Beam supports.
+        table: path of the file, on any file system that Beam supports.
         min_count: pairs that occur less often are left out.
         language: the language of both sides.
 
     Returns:
-        the number of pairs.
+        The number of pairs.
     """
-
-    def frequent(element: tuple[int, pa.Table]) -> pa.Table:
-        return element[1].filter(pc.greater_equal(element[1]["count"], min_count))
-
-    def concatenated(tables: Iterable[pa.Table]) -> pa.Table:
-        return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
     rounds = 1 + sum(unit.rows for unit in units) // ROWS
     with tempfile.TemporaryDirectory() as folder:
@@ -74,14 +78,22 @@ def count_phrases(
             counting = (
                 "Count" >> beam.FlatMap(_count, np.uint64(number), np.uint64(rounds), language)
                 | "Add" >> beam.CombinePerKey(Merge(merge_phrases, attrgetter("num_rows")))
-                | "Frequent" >> beam.Map(frequent)
-                | "Together" >> beam.CombineGlobally(concatenated)
+                | "Frequent" >> beam.Map(lambda element: _frequent(element[1], min_count))
+                | "Together" >> beam.CombineGlobally(_concatenated)
             )
             found = collect(name, units, counting, str(Path(folder) / "output"), arguments)
             order = [("count", "descending"), ("phrase", "ascending"), ("paraphrase", "ascending")]
             with pa.ipc.new_file(part, SCHEMA) as writer:
                 writer.write_table(found.sort_by(order), max_chunksize=_BATCH)
         return _write(table, parts)
+
+
+def _frequent(table: pa.Table, least: int) -> pa.Table:
+    return table.filter(pc.greater_equal(table["count"], least))
+
+
+def _concatenated(tables: Iterable[pa.Table]) -> pa.Table:
+    return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
 
 def _count(
@@ -116,12 +128,83 @@ def _write(path: str, parts: Sequence[Path]) -> int:
 
 
 def _rows(part: Path) -> Iterator[tuple[int, str, str]]:
-    """The rows of a table with negated counts, so that they sort by count, then by text."""
+    """Read a table with negated counts, so that rows sort by count, then by text."""
     with pa.memory_map(str(part)) as source:
         reader = pa.ipc.open_file(source)
         for i in range(reader.num_record_batches):
             texts, others, counts = (of.to_pylist() for of in reader.get_batch(i).columns)
             yield from zip([-count for count in counts], texts, others, strict=True)
+
+
+def find_phrases(pairs: PairText) -> pa.Table:
+    """Return the phrase pairs of a block of sentence pairs, with their counts.
+
+    As in the filter of Zhou et al. (2017) for PPDB, words consist of letters, and one of the two
+    phrases has at least two words. The phrases of a pair always differ, because equal words are
+    aligned.
+
+    >>> pairs = PairText(pa.array(["It is very big ."]), pa.array(["It is huge ."]))
+    >>> find_phrases(pairs).to_pylist()[0]
+    {'phrase': 'huge', 'paraphrase': 'very big', 'count': 1}
+    """
+    sides = pairs.reference, pairs.translation
+    letters = pc.utf8_is_alpha(pairs.vocabulary).to_numpy(zero_copy_only=False)
+    others = [np.concatenate([[0], np.cumsum(~letters[side.ids])]) for side in sides]
+    first_tokens, ends, aligned = _gaps(*sides)
+    texts: list[list[pa.StringArray]] = [[], []]
+    for added in product((0, 1), (0, 1)):  # aligned words before and after
+        there = (aligned >= added).all(axis=1)
+        spans = list(zip(first_tokens[:, there] - added[0], ends[:, there] + added[1], strict=True))
+        shorter, longer = np.sort([end - start for start, end in spans], axis=0)
+        keep = (shorter > 0) & (longer > 1) & (longer <= LONGEST)
+        for other, (start, end) in zip(others, spans, strict=True):
+            keep &= other[end] == other[start]
+        for column, side, (start, end) in zip(texts, sides, spans, strict=True):
+            column.append(_texts(side, pairs.vocabulary, start[keep], end[keep]))
+    left, right = (pa.concat_arrays(column) for column in texts)
+    ordered = pc.less(left.cast(pa.binary()), right.cast(pa.binary()))
+    first, second = pc.if_else(ordered, left, right), pc.if_else(ordered, right, left)
+    ones = pa.array(np.ones(len(first), np.int64))
+    return merge_phrases([pa.table([first, second, ones], schema=SCHEMA)])
+
+
+def merge_phrases(tables: Iterable[pa.Table]) -> pa.Table:
+    """Add up the counts of phrase tables. The order of the result is arbitrary."""
+    sums = _concatenated(tables).group_by(SCHEMA.names[:2]).aggregate([("count", "sum")])
+    return sums.select([*SCHEMA.names[:2], "count_sum"]).rename_columns(SCHEMA.names)
+
+
+def _gaps(reference: TokenIds, translation: TokenIds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the n pairs of unaligned spans, one of which may be empty.
+
+    Returns:
+        The first tokens and the ends of the spans on both sides, int64 [2, n] each; and whether an
+        aligned word comes before and after them, bool [n, 2].
+    """
+    ids, other_ids = reference.ids.tolist(), translation.ids.tolist()
+    offsets, other_offsets = reference.offsets.tolist(), translation.offsets.tolist()
+    found: list[tuple[int, int, int, int, bool, bool]] = []
+    for row in range(len(offsets) - 1):
+        (first, last), (other, other_last) = offsets[row : row + 2], other_offsets[row : row + 2]
+        edits = LCSseq.editops(ids[first:last], other_ids[other:other_last])
+        start, other_start = first, other
+        for block in edits.as_matching_blocks():  # the last one is empty, at the end
+            end, other_end = first + block.a, other + block.b
+            if end > start or other_end > other_start:
+                found.append((start, other_start, end, other_end, start > first, end < last))
+            start, other_start = end + block.size, other_end + block.size
+    columns = np.array(found, np.int64).reshape(-1, 6).T
+    return columns[:2], columns[2:4], columns[4:].T.astype(bool)
+
+
+def _texts(
+    side: TokenIds, words: pa.StringArray, starts: np.ndarray, ends: np.ndarray
+) -> pa.StringArray:
+    lengths = ends - starts
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    tokens = words.take(pa.array(side.ids[positions]))
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), tokens), " ")
 
 
 def command(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from paraloom.models.embeddings.comparison import ComparedModel, Scores
 from paraloom.models.embeddings.datasets.lines import numbered_lines
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError
-from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
+from paraloom.papers.datasets.phrases import HeldOut, PhrasePairs, read_phrase_pairs, split
 from paraloom.papers.options import SystemOptions
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, write_json
@@ -32,13 +32,10 @@ def choose(
     among: int = 100,
     seed: int = 0,
 ) -> NDArray[np.bool_]:
-    """For each pair, whether its paraphrase scores highest among `among` phrases: bool [n] (Zhou et
-    al. 2017).
-
-    The paraphrase is the right side of the pair. The other phrases are sampled from `others`, which
-    are distinct, without both sides of the pair; every model gets the same ones. A tie counts as an
-    error.
-    """
+    """Return whether the paraphrase of each pair scores highest among `among` phrases, bool [n].
+    The paraphrase is the right side of the pair. The other phrases are sampled from `others`, whose
+    phrases are distinct, without the two sides of the pair. The samples are the same for every
+    model. A tie counts as an error (Zhou et al. 2017)."""
     if len(others) < among + 1:
         raise UserError(f"{len(others)} phrases are too few to choose among {among}")
     texts = pa.concat_arrays([*pairs, others]).unique()
@@ -60,12 +57,12 @@ def choose(
 
 
 def percent_chosen(model: ComparedModel, pairs: PhrasePairs, others: pa.StringArray) -> float:
-    """The percentage of pairs whose paraphrase `choose` finds."""
+    """Return the percentage of pairs whose paraphrase `choose` finds."""
     return 100 * float(choose(model, pairs, others).mean())
 
 
 def _sample(random: np.random.Generator, rows: int, count: int, size: int) -> NDArray[np.int64]:
-    """`count` distinct numbers below `size` in each row: duplicates are sampled again."""
+    """Sample `count` distinct numbers below `size` in each row. Duplicates are sampled again."""
     sampled = random.integers(size, size=(rows, count))
     again = np.arange(rows)
     while len(again):
@@ -85,7 +82,7 @@ class WordsAndPhrases(NamedTuple):
     same: NDArray[np.bool_]  # [n]
 
     def take(self, rows: NDArray[np.bool_]) -> Self:
-        """The rows where a mask is true."""
+        """Return the rows where a mask is true."""
         mask = pa.array(rows)
         return type(self)(self.words.filter(mask), self.phrases.filter(mask), self.same[rows])
 
@@ -93,17 +90,18 @@ class WordsAndPhrases(NamedTuple):
 def read_semeval2013(
     folder: Path | str, splits: Sequence[str] = _SPLITS
 ) -> dict[str, WordsAndPhrases]:
-    """The training and the test set of the task's English part, by name.
-
-    The published files are `en.trainSet.positiveInstances-v2`, `en.trainSet.negativeInstances-v2`
-    and the two of `en.testSet`, in `folder` or below it; a line is a word, a tab and a phrase.
-    """
+    """Read the training and the test set of the task's English part, by name. The published files
+    `en.trainSet.positiveInstances-v2`, `en.trainSet.negativeInstances-v2` and the two files of
+    `en.testSet` are in `folder` or one level below it. A line is a word, a tab and a phrase."""
     found = {}
     for name in splits:
         words, phrases, same = [], [], []
         for kind in ("positive", "negative"):
-            path = _one(Path(folder), f"en.{name}Set.{kind}Instances*")
-            for columns in _columns(path, "\t", 2, "a word and a phrase between tabs"):
+            pattern = f"en.{name}Set.{kind}Instances*"
+            paths = sorted([*Path(folder).glob(pattern), *Path(folder).glob(f"*/{pattern}")])
+            if not paths:
+                raise UserError(f"{folder}: no {pattern.replace('*', '-v2')} here")
+            for columns in _columns(paths[0], "\t", 2, "a word and a phrase between tabs"):
                 words.append(columns[0])
                 phrases.append(columns[1])
                 same.append(kind == "positive")
@@ -112,8 +110,8 @@ def read_semeval2013(
 
 
 def semeval2013(model: ComparedModel, data: dict[str, WordsAndPhrases]) -> dict[str, float]:
-    """Accuracy and F1 × 100 on the test set, with the score threshold that has the highest accuracy
-    on the training set."""
+    """Return accuracy and F1 × 100 on the test set. The score threshold is the one with the highest
+    accuracy on the training set."""
     scores = {name: _scores(model, part.words, part.phrases) for name, part in data.items()}
     threshold = _threshold(scores["train"], data["train"].same)
     predicted, same = scores["test"] >= threshold, data["test"].same
@@ -125,7 +123,7 @@ def semeval2013(model: ComparedModel, data: dict[str, WordsAndPhrases]) -> dict[
 
 
 def semeval2013_training(model: ComparedModel, data: WordsAndPhrases) -> float:
-    """Accuracy × 100 on a training set, with the best threshold there."""
+    """Return the accuracy × 100 on a training set, with the best threshold for it."""
     return semeval2013(model, dict.fromkeys(_SPLITS, data))["accuracy"]
 
 
@@ -142,8 +140,7 @@ def _threshold(scores: Scores, same: NDArray[np.bool_]) -> float:
 
 
 class Question(NamedTuple):
-    """Turney 2012: which choice has the meaning of the stem's two words? The first choice is
-    right."""
+    """Turney 2012: which choice has the meaning of the stem's two words? The first one is right."""
 
     stem: str
     choices: tuple[str, ...]
@@ -155,20 +152,20 @@ class Question(NamedTuple):
 
     @property
     def five(self) -> list[str]:
-        """The solution and the other choices, without the two words of the stem."""
+        """The choices without the two words of the stem. The solution is the first of them."""
         return [self.choices[0], *self.choices[3:]]
 
 
 def is_turney2012(path: Path | str) -> bool:
-    """Whether a file has Turney's questions rather than PPDB's ` ||| `."""
+    """Return whether a file has Turney's questions rather than PPDB's ` ||| `."""
     _, line = next(numbered_lines(Path(path)), (1, ""))
     return line.count("|") == 7 and "|||" not in line
 
 
 def read_turney2012(path: Path | str) -> list[Question]:
-    """The published noun-modifier questions, one per line: `stem | solution | modifier | head | …`,
-    followed by words similar to the modifier and the head, and two random words.
-    """
+    """Read the published noun-modifier questions, one per line. A line is `stem | solution |
+    modifier | head | …`, followed by words that are similar to the modifier and the head, and by
+    two random words."""
     questions = []
     form = "a stem of two words and seven choices between bars"
     for number, columns in enumerate(_columns(Path(path), "|", 8, form), 1):
@@ -180,47 +177,36 @@ def read_turney2012(path: Path | str) -> list[Question]:
 
 
 def turney2012(model: ComparedModel, questions: list[Question]) -> dict[str, float]:
-    """Percentage of questions whose solution scores highest; among t equal choices it counts 1/t.
+    """Return the percentages of questions whose solution scores highest among 5 and 10 choices.
 
-    Five choices: without the two words of the stem. Ten choices: the same five are also compared
-    with the stem's words in reverse order. Then a model that ignores word order has half as many
-    points, such as the SUM of Zhou et al. (2017), Table 1: 39.58 and 19.79.
+    If t choices are equal, the solution counts 1/t. Five choices are without the two words of the
+    stem. Ten choices also compare the same five with the stem's words in reverse order. A model
+    that ignores word order then has half as many points, such as the SUM of Zhou et al. (2017),
+    Table 1: 39.58 and 19.79.
     """
     stems = [question.stem for question in questions]
     reverse = [question.reverse for question in questions]
-    choices = [question.five for question in questions]
-    flat = pa.array([word for row in choices for word in row])
+    flat = pa.array([choice for question in questions for choice in question.five])
     forward, backward = (
         _scores(model, pa.array(np.repeat(of, 5)), flat).reshape(-1, 5) for of in (stems, reverse)
     )
-    five, ten = (_first_is_best(of) for of in (forward, np.hstack([forward, backward])))
-    return {"5 choices": 100 * float(five.mean()), "10 choices": 100 * float(ten.mean())}
+    percent = {}
+    for number, scores in ((5, forward), (10, np.hstack([forward, backward]))):
+        best = scores == scores.max(axis=1, keepdims=True)
+        percent[f"{number} choices"] = 100 * float((best[:, 0] / best.sum(axis=1)).mean())
+    return percent
 
 
 def turney2012_mean(model: ComparedModel, questions: list[Question]) -> float:
-    """The mean of `turney2012` over both numbers of choices."""
+    """Return the mean of `turney2012` over both numbers of choices."""
     return float(np.mean(list(turney2012(model, questions).values())))
-
-
-def _first_is_best(scores: Scores) -> Scores:
-    """For scores [n, choices]: 1/t if the first is one of the t highest, else 0."""
-    best = scores == scores.max(axis=1, keepdims=True)
-    return np.asarray(best[:, 0] / best.sum(axis=1))
 
 
 def _scores(model: ComparedModel, first: pa.StringArray, second: pa.StringArray) -> Scores:
     return model.compare(model.embed(first), model.embed(second))
 
 
-def _one(folder: Path, pattern: str) -> Path:
-    found = sorted([*folder.glob(pattern), *folder.glob(f"*/{pattern}")])
-    if not found:
-        raise UserError(f"{folder}: no {pattern.replace('*', '-v2')} here")
-    return found[0]
-
-
 def _columns(path: Path, separator: str, count: int, form: str) -> Iterator[list[str]]:
-    """The columns of every line, without surrounding spaces."""
     number = 0
     for number, line in numbered_lines(path):
         columns = [column.strip() for column in line.split(separator)]
@@ -238,7 +224,7 @@ def evaluate_phrases(
     semeval: dict[str, WordsAndPhrases] | None = None,
     questions: list[Question] | None = None,
 ) -> dict[str, Any]:
-    """The results of all tests with data, by name."""
+    """Return the results of all tests that have data, by name."""
     found: dict[str, Any] = {}
     if pairs is not None:
         found["choose among 100"] = {"accuracy": percent_chosen(model, pairs, pairs.phrases())}
@@ -249,10 +235,8 @@ def evaluate_phrases(
     return found
 
 
-def _split_of(
-    encoders: Sequence[tuple[str, SentenceEncoder]],
-) -> Literal["pairs", "phrases"]:
-    """How the training of all these models held out pairs."""
+def _split_of(encoders: Sequence[tuple[str, SentenceEncoder]]) -> HeldOut:
+    """Return how the training of all these models held out pairs."""
     found = {
         folder: encoder.options.phrases.split
         for folder, encoder in encoders
@@ -261,8 +245,8 @@ def _split_of(
     if len(set(found.values())) > 1:
         each = ", ".join(f"{folder}: {how}" for folder, how in found.items())
         raise UserError(
-            f"--held-out means other pairs for each model, by "
-            f"embeddings.phrases.split ({each}); evaluate them one by one"
+            "--held-out: these models held out pairs in different ways "
+            f"(embeddings.phrases.split: {each}); evaluate them one by one"
         )
     return next(iter(found.values()), "pairs")
 
@@ -307,11 +291,9 @@ def command(
     if semeval or questions:
         languages = {folder: encoder.language for folder, encoder in encoders}
         notify(of_models(languages, "the tests of SemEval and Turney are"))
+    data: dict[str, Any] = {"pairs": pairs, "semeval": semeval, "questions": questions}
     results = {
-        folder: evaluate_phrases(
-            encoder.named(folder), pairs=pairs, semeval=semeval, questions=questions
-        )
-        for folder, encoder in encoders
+        folder: evaluate_phrases(encoder.named(folder), **data) for folder, encoder in encoders
     }
     first, *_ = results.values()
     rows = [

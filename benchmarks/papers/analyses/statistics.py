@@ -1,7 +1,7 @@
 """Statistics of corpora side by side, as in ParaNMT's Table 2.
 
-Two passes: the first counts words (and parses) for the entropies and the IDF; the second computes
-means over sentences and pairs.
+The corpora are read twice: first to count words and parses for the entropies and the IDF, then to
+compute means over sentences and pairs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import typer
-from rich.table import Table
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import receipts
@@ -36,17 +35,19 @@ from paraloom.pipeline.run.folder import as_made, is_run, read_run
 
 SIDES = ("reference", "translation")
 SAMPLED = 100_000
-"""Approximate maximum of pairs for the entropies, sampled by a hash of their texts, as in the
-paper: the entropy of words grows with the number of sentences, and parsing is slow."""
+"""The approximate maximum of pairs for the entropies, which are sampled by a hash of their texts.
+
+The paper samples as many: the entropy of words grows with the number of sentences."""
 
 _BATCH = 16_384  # rows in memory
-_MERGED = 64  # so many batches' counts are kept before they are merged
+_MERGED = 64  # batches whose counts are kept before they are merged
 _GENRE = r"^(?P<genre>[A-Za-z][^-:]*)-.*-s[0-9]+$"  # CzEng's ids begin with the genre
 _FIRST = [
     f"{side}_{kind}"
     for kind in ("tokens", "idf", "vocabulary_entropy", "parse_entropy")
     for side in SIDES
 ]
+"""The statistics of every corpus. The scores of a corpus follow them."""
 
 
 class Corpus(NamedTuple):
@@ -64,16 +65,16 @@ class Corpus(NamedTuple):
 def describe(
     corpora: Sequence[Corpus], *, parser: Parser | None = None, idf: WordVectors | None = None
 ) -> list[dict[str, Moments]]:
-    """The statistics of every corpus, by name.
+    """Compute the statistics of every corpus, by name.
 
     Args:
-        parser: gives the parses; None leaves their entropy out.
-        idf: None counts words over the references of all corpora together.
+        parser: computes the parses. Without it, their entropy is left out.
+        idf: the IDF of words. By default, words are counted over the references of all corpora.
 
     Returns:
-        tokens, IDF (of sentences) and entropies (of words, of parses) of both sides, and every
-        score of the corpus: mean and standard deviation. The mean of `genre_<name>` is the share of
-        CzEng's pairs that have this genre.
+        For each corpus, the moments of tokens, of the IDF of sentences and of the entropies of
+        words and parses on both sides, and of every score of the corpus. The mean of
+        `genre_<name>` is the share of CzEng's pairs in this genre.
     """
     counts = [_count(corpus, parser) for corpus in corpora]
     documents = [each.pop("documents") for each in counts]
@@ -85,7 +86,7 @@ def describe(
 
 
 def _count(corpus: Corpus, parser: Parser | None) -> dict[str, WordCounts]:
-    """The counts of words, parses and genres, and of the words of all references (`documents`)."""
+    """Count words, parses and genres, and the words of all references (`documents`)."""
     share = min(1.0, SAMPLED / max(corpus.pairs, 1))
     parts = defaultdict[str, list[WordCounts]](list)
     parts["documents"] = []
@@ -108,7 +109,7 @@ def _count(corpus: Corpus, parser: Parser | None) -> dict[str, WordCounts]:
 
 
 def _of_counts(counts: Mapping[str, WordCounts]) -> dict[str, Moments]:
-    """The entropies, and the share of each genre, the most frequent first."""
+    """Return the entropies, and the share of each genre, with the most frequent genre first."""
     found = {}
     for name, of in counts.items():
         occurrences = of.table["occurrences"].to_numpy()
@@ -123,9 +124,9 @@ def _of_counts(counts: Mapping[str, WordCounts]) -> dict[str, Moments]:
 
 
 def entropy(occurrences: np.ndarray) -> Moments:
-    """Moments of −ln p over all occurrences: the mean is the entropy of the counts, in nats.
+    """Return the moments of −ln p over all occurrences. The mean is the entropy in nats.
 
-    p is the count of a kind, divided by the number of all occurrences.
+    p is the share of a kind among all occurrences.
 
     >>> round(float(entropy(np.array([1, 1, 2])).mean / np.log(2)), 6)
     1.5
@@ -135,7 +136,6 @@ def entropy(occurrences: np.ndarray) -> Moments:
 
 
 def _measure(corpus: Corpus, idf: WordVectors) -> dict[str, Moments]:
-    """The moments of scores and sentences."""
     total = defaultdict[str, Moments](Moments)
     for batch in _batches(corpus, lambda field: pa.types.is_floating(field.type)):
         found = {}
@@ -144,18 +144,15 @@ def _measure(corpus: Corpus, idf: WordVectors) -> dict[str, Moments]:
                 values = column.drop_null().to_numpy(zero_copy_only=False)
                 found[name] = Moments.of(values[np.isfinite(values)])
         # Last, since a column may have the name of a statistic
-        reference, translation = (batch[side] for side in SIDES)
-        pairs = PairText(reference, translation, language=corpus.language)
+        pairs = PairText(batch["reference"], batch["translation"], language=corpus.language)
         for name, moments in {**found, **sentence_moments(pairs, idf)}.items():
             total[name] += moments
     return dict(total)
 
 
 def sentence_moments(pairs: PairText, idf: WordVectors) -> dict[str, Moments]:
-    """Moments of each side's number of tokens and mean IDF; empty sentences have no IDF.
-
-    An unknown word has the value of the row for unknown words, or 0 if there is no such row.
-    """
+    """Return the moments of each side's number of tokens and mean IDF. Empty sentences have no IDF.
+    An unknown word has the value of the row for unknown words, or 0 if there is no such row."""
     of_word = idf.at(idf.rows(pairs.vocabulary))[:, 0]
     found = {}
     for name, side in zip(SIDES, (pairs.reference, pairs.translation), strict=True):
@@ -167,13 +164,10 @@ def sentence_moments(pairs: PairText, idf: WordVectors) -> dict[str, Moments]:
 
 
 def top_levels(parser: Parser, texts: Iterable[str]) -> Iterator[str]:
-    """The top two levels of the dependency parse of each text that has a token.
-
-    The paper takes the levels of constituency parses, which spaCy does not produce. Here they are
-    the root and its direct dependents, from left to right: the relation of each dependent, and the
-    part of speech of the root. `A dog runs fast.` gives `nsubj VERB advmod punct`; ` | ` separates
-    sentences.
-    """
+    """Yield the top two levels of the dependency parse of each text that has a token. The paper
+    takes the levels of constituency parses, which spaCy does not produce. The levels are the part
+    of speech of the root, and the relations of its direct dependents, from left to right. `A dog
+    runs fast.` gives `nsubj VERB advmod punct`. Sentences are separated by ` | `."""
     for doc in parser.parse(text for text in texts if len(text) <= parser.pipeline.max_length):
         roots = [token for token in doc if token.head.i == token.i]
         if roots:
@@ -186,9 +180,7 @@ def _dependents(root: Any) -> str:
 
 
 def genres(ids: pa.Array) -> pa.StringArray:
-    """The genre that each of CzEng's ids begins with; null for other ids.
-
-    Files of CzEng 1.6 (`data.plaintext-format/00train.gz` …) mix genres, so their names have none.
+    """Return the genre at the beginning of each of CzEng's ids, and null for other ids.
 
     >>> genres(pa.array(["subtitlesM-b2-00train-f000001-s8", "captions.cs:7"])).to_pylist()
     ['subtitlesM', None]
@@ -212,7 +204,7 @@ def _open(path: str) -> pq.ParquetFile:
 
 
 def _batches(corpus: Corpus, more: Callable[[pa.Field], bool]) -> Iterator[dict[str, pa.Array]]:
-    """The texts and the wanted other columns, in batches of rows."""
+    """Read the texts and the other columns for which `more` is true, in batches of rows."""
     for path in corpus.files:
         file = _open(path)
         columns = [*SIDES, *(field.name for field in file.schema_arrow if more(field))]
@@ -225,7 +217,7 @@ def _batches(corpus: Corpus, more: Callable[[pa.Field], bool]) -> Iterator[dict[
 
 
 def find_corpus(path: str) -> list[str]:
-    """The Parquet files of a corpus: of a run, in a folder, or a single file."""
+    """Return the Parquet files of a run's corpus, of a folder, or the single file itself."""
     if path.endswith(".parquet"):
         return [path]
     of_run = is_run(path)
@@ -275,55 +267,22 @@ def command(
     if table and table.dim != 1:
         raise UserError(f"{idf}: {table.dim} numbers per word, but an IDF is one number")
     found = describe([*given.values()], parser=Parser(spacy) if spacy else None, idf=table)
-    results = {
-        "corpora": [
-            {
-                "name": name,
-                "pairs": corpus.pairs,
-                "statistics": {key: _values(of.get(key)) for key in _names([of])},
-            }
-            for (name, corpus), of in zip(given.items(), found, strict=True)
-        ],
-        "idf": idf or "counted over the references of all these corpora",
-        "spacy": spacy,
-    }
-    console(max(120, 40 + 26 * len(given))).print(_table(results))
-    write_json(json, results)
+    results: list[dict[str, Any]] = []
+    for (name, corpus), of in zip(given.items(), found, strict=True):
+        statistics = {key: _values(of.get(key)) for key in dict.fromkeys([*_FIRST, *of])}
+        results.append({"name": name, "pairs": corpus.pairs, "statistics": statistics})
+    source = idf or "counted over the references of all these corpora"
+    _print(results, source, spacy)
+    write_json(json, {"corpora": results, "idf": source, "spacy": spacy})
 
 
 def _language(path: str) -> str | None:
-    """The language of the run in a folder or above it."""
-    folder = path.rstrip("/")
-    for _ in range(5):  # RUN/rounds/2/corpus/part-00000.parquet
-        if is_run(folder):
+    """Return the language of the run in a folder or up to four levels above it."""
+    parts = path.rstrip("/").split("/")
+    for end in range(len(parts), max(len(parts) - 5, 0), -1):  # RUN/rounds/2/corpus/part.parquet
+        if is_run(folder := "/".join(parts[:end])):
             return as_made(read_run(folder)).config.language
-        folder, slash, _ = folder.rpartition("/")
-        if not slash:
-            break
     return None
-
-
-def _table(results: Mapping[str, Any]) -> Table:
-    """The corpora side by side: mean ± standard deviation."""
-    corpora, spacy = results["corpora"], results["spacy"]
-    rows = [["pairs", *(f"{corpus['pairs']:,}" for corpus in corpora)]]
-    for name in _names([corpus["statistics"] for corpus in corpora]):
-        rows.append([name, *(_cell(corpus["statistics"].get(name)) for corpus in corpora)])
-    title, names = "Statistics: mean ± standard deviation", [corpus["name"] for corpus in corpora]
-    shown = number_table(title, "", numbers=names, rows=rows)
-    parses = f"root and its dependents, by {spacy}" if spacy else "left out (–) without --spacy"
-    shown.caption_justify = "left"
-    shown.caption = (
-        "Tokens and IDF: of sentences. Entropies: of −ln p, in nats, over words and over parses of "
-        f"at most about {SAMPLED:,} pairs. Genres: shares of pairs, by CzEng's ids. "
-        f"IDF: {results['idf']}. Parses: {parses}."
-    )
-    return shown
-
-
-def _names(found: Sequence[Mapping[str, object]]) -> list[str]:
-    """The names of all statistics: first what every corpus has, then the scores of some."""
-    return list(dict.fromkeys([*_FIRST, *(name for of in found for name in of)]))
 
 
 def _values(of: Moments | None) -> dict[str, float] | None:
@@ -332,5 +291,19 @@ def _values(of: Moments | None) -> dict[str, float] | None:
     return {"mean": of.mean, "deviation": of.deviation, "count": of.count}
 
 
-def _cell(values: Mapping[str, float] | None) -> str:
-    return "–" if values is None else f"{values['mean']:.3f} ± {values['deviation']:.3f}"
+def _print(corpora: Sequence[Mapping[str, Any]], idf: str, spacy: str | None) -> None:
+    rows = [["pairs", *(f"{corpus['pairs']:,}" for corpus in corpora)]]
+    for name in dict.fromkeys(name for corpus in corpora for name in corpus["statistics"]):
+        values = (corpus["statistics"].get(name) for corpus in corpora)
+        cells = (f"{of['mean']:.3f} ± {of['deviation']:.3f}" if of else "–" for of in values)
+        rows.append([name, *cells])
+    title, names = "Statistics: mean ± standard deviation", [corpus["name"] for corpus in corpora]
+    shown = number_table(title, "", numbers=names, rows=rows)
+    parses = f"root and its dependents, by {spacy}" if spacy else "left out (–) without --spacy"
+    shown.caption_justify = "left"
+    shown.caption = (
+        "Tokens and IDF: of sentences. Entropies: of −ln p, in nats, over words and over parses of "
+        f"at most about {SAMPLED:,} pairs. Genres: shares of pairs, by CzEng's ids. "
+        f"IDF: {idf}. Parses: {parses}."
+    )
+    console(max(120, 40 + 26 * len(corpora))).print(shown)

@@ -1,7 +1,6 @@
 """`paraloom papers transfer`: logistic regression on sentence vectors, as in SentEval."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,70 +18,58 @@ from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, OpenModels, write_json
 
 FOLDS = 10
-_STRENGTHS = (0.001, 0.01, 0.1)  # C of the regression, of features with variance 1
+_STRENGTHS = (0.001, 0.01, 0.1)  # values of C, for features with variance 1
 _HELD_OUT = 0.1  # share of the training part that selects C
 PARAPHRASE = "1"  # the label of MRPC whose F1 counts
 
 TaskScores = dict[str, float]
-"""In percent: `accuracy`, for MRPC also `f1`; for SICK-R `pearson`."""
+"""In percent: `accuracy`, also `f1` for MRPC, or `pearson` for SICK-R."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TransferResults:
-    """Results of several models on the available tasks."""
+def transfer(models: Sequence[tuple[str, Embed]], folder: Path | str) -> dict[str, Any]:
+    """Evaluate models, given by name, on the tasks that have files below a folder.
 
-    tasks: list[TransferTask]
-    missing: list[str]
-    scores: dict[str, list[TaskScores]]  # by model, [tasks]
-
-    def table(self) -> Table:
-        """One row per task."""
-        rows = [
-            (
-                *(task.name, task.tested),
-                *(" / ".join(f"{x:.1f}" for x in of[i].values()) for of in self.scores.values()),
-            )
-            for i, task in enumerate(self.tasks)
-        ]
-        names = list(self.scores)
-        table = number_table("Transfer tasks", "task", "tested on", numbers=names, rows=rows)
-        table.caption = "percent"
-        if self.missing:
-            table.add_row(f"without {', '.join(self.missing)} (not there)", style="dim")
-        return table
-
-    def json(self) -> dict[str, Any]:
-        """`tasks.<task>.models.<model>.accuracy`, and what is missing."""
-        tasks: dict[str, Any] = {}
-        for i, task in enumerate(self.tasks):
-            models = {
-                name: {key: round(value, 4) for key, value in of[i].items()}
-                for name, of in self.scores.items()
-            }
-            tasks[task.name] = {"tested": task.tested, "train": len(task.train), "models": models}
-        return {"tasks": tasks, "missing": self.missing}
+    Returns:
+        `tasks`, which has `tested`, `train` and `models` for each task, and the names of the
+        `missing` tasks.
+    """
+    found, missing = find_tasks(folder)
+    tasks: dict[str, Any] = {}
+    for task in found:
+        scores = {}
+        for name, embed in models:
+            scores[name] = {key: round(x, 4) for key, x in evaluate(embed, task).items()}
+        tasks[task.name] = {"tested": task.tested, "train": len(task.train), "models": scores}
+    return {"tasks": tasks, "missing": missing}
 
 
-def transfer(models: Sequence[tuple[str, Embed]], folder: Path | str) -> TransferResults:
-    """Evaluate every model's vectors on the tasks below a folder."""
-    tasks, missing = find_tasks(folder)
-    scores = {name: [evaluate(embed, task) for task in tasks] for name, embed in models}
-    return TransferResults(tasks=tasks, missing=missing, scores=scores)
+def transfer_table(models: Sequence[str], results: dict[str, Any]) -> Table:
+    """Return a table with one row per task."""
+    rows = []
+    for name, of in results["tasks"].items():
+        cells = (
+            " / ".join(f"{x:.1f}" for x in scores.values()) for scores in of["models"].values()
+        )
+        rows.append((name, of["tested"], *cells))
+    table = number_table("Transfer tasks", "task", "tested on", numbers=models, rows=rows)
+    table.caption = "percent"
+    if results["missing"]:
+        table.add_row(f"without {', '.join(results['missing'])} (not there)", style="dim")
+    return table
 
 
 def evaluate(embed: Embed, task: TransferTask, *, seed: int = 1) -> TaskScores:
-    """The scores of a logistic regression on a model's vectors.
-
-    It is trained on the training part and tested on the test part, if the task has one, else by
-    cross-validation in `FOLDS`. A tenth of the training part selects its regularisation.
-    """
+    """Return the scores of a logistic regression on a model's vectors. The regression is trained on
+    the training part and tested on the test part. A task without a test part is evaluated by
+    cross-validation in `FOLDS`. A tenth of the training part selects the strength of the
+    regularisation."""
     return _judge(*predictions(embed, task, seed=seed), task.name)
 
 
 def predictions(
     embed: Embed, task: TransferTask, *, seed: int = 1
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """What the regression of `evaluate` predicts for the tested examples, and their labels."""
+    """Return the predictions of the regression of `evaluate`, and the true labels."""
     features, labels = _features(embed, task.train), task.train.labels
     if task.test is not None:
         other = _features(embed, task.test)
@@ -94,14 +81,13 @@ def predictions(
 
 
 def _features(embed: Embed, examples: LabelledSentences) -> Vectors:
-    """The vectors of sentences, or the features of pairs."""
     if examples.second is None:
         return embed(examples.first)
     return pair_features(embed, examples.first, examples.second)
 
 
 def pair_features(embed: Embed, first: pa.StringArray, second: pa.StringArray) -> Vectors:
-    """|a − b| and a ⊙ b of the vectors of n pairs, concatenated: [n, 2 dim]."""
+    """Return |a − b| and a ⊙ b of the vectors of n pairs, concatenated: [n, 2 dim]."""
     a, b = embed_pairs(embed, first, second)
     return np.concatenate([np.abs(a - b), a * b], axis=1)
 
@@ -114,7 +100,7 @@ def _folds(labels: NDArray[Any], seed: int) -> Any:
 
 
 def _predictor(features: Vectors, labels: NDArray[Any], seed: int) -> Any:
-    """A fitted regression, as a function of features."""
+    """Fit a regression, and return it as a function of features."""
     order = np.random.default_rng(seed).permutation(len(labels))
     held_out, rest = np.split(order, [max(1, round(_HELD_OUT * len(order)))])
 
@@ -127,11 +113,9 @@ def _predictor(features: Vectors, labels: NDArray[Any], seed: int) -> Any:
 
 
 def _fit(features: Vectors, labels: NDArray[Any], strength: float) -> Any:
-    """Logistic regression on classes; for numbers, on whole numbers as classes (Tai et al. 2015).
-
-    A number between two whole numbers is an example of both, with weights such that it is their
-    mean; the mean of the distribution is predicted.
-    """
+    """Fit logistic regression on classes, or on whole numbers as classes (Tai et al. 2015). A
+    number between two whole numbers is an example of both classes, with weights whose mean is the
+    number. The prediction is the mean of the predicted distribution."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -175,6 +159,6 @@ def command(
 ) -> None:
     """Run the tasks that have files below the folder. All tasks are in English."""
     opened = open_models(model, "the transfer tasks are")
-    found = transfer([(each.name, each.evaluated.embed) for each in opened], tasks)
-    write_json(json, {"models": model, "transfer": found.json()})
-    console().print(found.table())
+    results = transfer([(each.name, each.evaluated.embed) for each in opened], tasks)
+    write_json(json, {"models": model, "transfer": results})
+    console().print(transfer_table([each.name for each in opened], results))

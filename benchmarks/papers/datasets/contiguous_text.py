@@ -25,7 +25,6 @@ TextFormat = Literal["plain", "czeng20", "lines"]
 _SENTENCES = 10_000  # of a block
 _GUTENBERG = re.compile(r"(?:\*\*\* ?)?(start|end) of (?:the |this )?project gutenberg", re.I)
 _COLUMNS = 6  # of czeng20; the last one is English
-_HEAD = 100  # paragraphs in which the start mark of a Gutenberg book is expected
 
 
 class TextBlock(NamedTuple):
@@ -36,16 +35,14 @@ class TextBlock(NamedTuple):
 
 
 def read_text(
-    paths: Sequence[Path | str],
-    format: TextFormat = "plain",
-    language: str = ENGLISH,
+    paths: Sequence[Path | str], format: TextFormat = "plain", language: str = ENGLISH
 ) -> Iterator[TextBlock]:
-    """The sentences of files, plain or gzip, in blocks.
+    """Yield the sentences of files, plain or gzip, in blocks.
 
-    `plain`: paragraphs are separated by empty lines, and spaCy's rules (of the language, or common
-    ones) split them into sentences; header and footer of a Project Gutenberg book are left out.
-    `czeng20`: one sentence per row (the last of six columns), and empty lines between documents.
-    `lines`: as `czeng20`, but a line is a sentence, as in the Toronto Books Corpus.
+    - `plain`: empty lines separate paragraphs, which spaCy splits into sentences. Header and footer
+      of a Project Gutenberg book are left out.
+    - `czeng20`: a row is a sentence, in the last of six columns. Empty lines separate documents.
+    - `lines`: as `czeng20`, but a line is a sentence, as in the Toronto Books Corpus.
     """
     before = 0
     for path in map(Path, paths):
@@ -54,9 +51,8 @@ def read_text(
         while block := list(islice(rows, _SENTENCES)):
             documents, sentences = zip(*block, strict=True)
             last = documents[-1]
-            yield TextBlock(
-                pa.array(sentences, pa.string()), before + np.array(documents, np.int64)
-            )
+            numbers = before + np.array(documents, np.int64)
+            yield TextBlock(pa.array(sentences, pa.string()), numbers)
         if last < 0:
             raise UserError(f"{path}: no sentence in it")
         before += last + 1
@@ -71,13 +67,13 @@ class TextIds:
 
         self.sentences = RaggedIds(mapped("ids.i32", np.int32), mapped("offsets.i64", np.int64))
         self.middles: NDArray[np.int64] = mapped("middles.i64", np.int64)
-        """the sentences that have neighbours before and after them in their document"""
+        """The sentences that have neighbours before and after them in their document."""
 
     @classmethod
     def write(
         cls, folder: Path, blocks: Iterator[TextBlock], vocabulary: Vocabulary, *, max_words: int
     ) -> Self:
-        """Write sentences with their tags, each truncated to `max_words`; skip empty sentences."""
+        """Write sentences with tags, truncated to `max_words`. Empty sentences are skipped."""
         tags = tag_count(vocabulary.tags)
         end = count = middle_count = 0
         tail = np.zeros(0, np.int64)  # documents of the last two sentences that are written
@@ -111,15 +107,15 @@ class TextIds:
 def _plain(path: Path, language: str) -> Iterator[tuple[int, str]]:
     pipeline = _rules(language)
     pipeline.add_pipe("sentencizer")
-    for doc in pipeline.pipe(_paragraphs(line for _, line in numbered_lines(path))):
+    for doc in pipeline.pipe(_paragraphs(path)):
         for sentence in doc.sents:
             if text := sentence.text.strip():
                 yield 0, text
 
 
 def _rules(language: str) -> "Language":
-    """spaCy's tokeniser: for languages without spaces one of single characters, else the language's
-    own, or the common one if spaCy has none without a further package."""
+    """Return spaCy's tokeniser of a language, or the common one if spaCy has none. Languages
+    without spaces have a tokeniser of single characters."""
     import spacy
 
     if is_unspaced(language):
@@ -130,32 +126,27 @@ def _rules(language: str) -> "Language":
         return spacy.blank("xx")
 
 
-def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
-    """Paragraphs, one line each; of a Gutenberg book, only the paragraphs between its marks."""
+def _paragraphs(path: Path) -> Iterator[str]:
+    """Yield paragraphs as single lines. Of a Gutenberg book, only the text between its marks."""
+    marks: dict[str, int] = {}
+    for number, line in numbered_lines(path):
+        if found := _GUTENBERG.match(line):
+            marks.setdefault(found[1].lower(), number)
+    first, last = marks.get("start", 0), marks.get("end")
     paragraph: list[str] = []
-    held: list[str] = []  # maybe the header, until a mark is found, or no mark is expected any more
-    marked = False
-    for line in lines:
-        mark = _GUTENBERG.match(line)
-        if mark and mark[1].lower() == "end":
+    for number, line in numbered_lines(path):
+        if number == last:
             break
-        if mark:
-            marked, held, paragraph = True, [], []
-        elif line.strip():
+        if number > first and line.strip():
             paragraph.append(line.strip())
         elif paragraph:
-            held.append(" ".join(paragraph))
+            yield " ".join(paragraph)
             paragraph = []
-        if held and (marked or len(held) > _HEAD):
-            yield from held
-            held, marked = [], True
-    yield from held
     if paragraph:
         yield " ".join(paragraph)
 
 
 def _rows(path: Path, format: TextFormat) -> Iterator[tuple[int, str]]:
-    """One sentence a row, of the last column of `czeng20`; empty rows end documents."""
     document = 0
     for number, line in numbered_lines(path):
         columns = line.split("\t") if format == "czeng20" else [line]
@@ -168,7 +159,7 @@ def _rows(path: Path, format: TextFormat) -> Iterator[tuple[int, str]]:
 
 
 def edges(offsets: NDArray[np.int64], *, head: bool = True, tail: bool = True) -> NDArray[np.bool_]:
-    """Mask the first and last element of each (non-empty) ragged row."""
+    """Mask the first and the last element of each ragged row. No row may be empty."""
     mask = np.zeros(offsets[-1], bool)
     if head:
         mask[offsets[:-1]] = True
@@ -178,7 +169,7 @@ def edges(offsets: NDArray[np.int64], *, head: bool = True, tail: bool = True) -
 
 
 def truncated(column: RaggedIds, max_words: int, *, tags: int) -> RaggedIds:
-    """Sentences with at most this many words each besides their `tags`, 0 or 2, which remain."""
+    """Truncate sentences to `max_words` words each. Their `tags`, 0 or 2, remain."""
     keep = positions(column.offsets) < max_words + tags // 2
     if tags:
         keep |= edges(column.offsets, head=False)

@@ -1,4 +1,4 @@
-"""Phrase pairs to learn from: the filter of Zhou et al. 2017, and held-out pairs."""
+"""Phrase pairs for training: the filter of Zhou et al. 2017, and held-out pairs."""
 
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -12,6 +12,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes, threshold
 
 _LETTERS = r"^\p{L}+( \p{L}+)*$"
+HeldOut = Literal["pairs", "phrases"]
 
 
 class PhrasePairs(NamedTuple):
@@ -24,21 +25,24 @@ class PhrasePairs(NamedTuple):
         return len(self.left)
 
     def take(self, rows: np.ndarray) -> Self:
-        """The pairs of `rows` (numbers, or a mask)."""
+        """Return the pairs of `rows`, which are numbers or a mask."""
         index = pa.array(np.flatnonzero(rows) if rows.dtype == bool else rows)
         return type(self)(self.left.take(index), self.right.take(index))
 
     def phrases(self) -> pa.StringArray:
-        """The distinct phrases of both sides, in order of first appearance."""
+        """Return the distinct phrases of both sides, in order of first appearance."""
         return pa.concat_arrays([self.left, self.right]).unique()
 
 
 def read_phrase_pairs(path: Path | str, known: pa.StringArray | None = None) -> PhrasePairs:
-    """The usable pairs of a phrase table (see `read_phrases`), lower-cased.
+    """Read the usable pairs of a phrase table (see `read_phrases`), in lower case.
 
-    Left out are pairs of equal phrases, of two single words, with other characters than letters and
-    spaces, or with a word that is not `known` (None: all words are). A pair that occurs in both
-    directions is kept once.
+    Pairs are left out if their phrases are equal, if both are single words, if they have characters
+    other than letters and spaces, or if they have a word outside `known`. A pair that occurs in
+    both directions is kept once.
+
+    Args:
+        known: the words that phrases may have. By default, all words are allowed.
     """
     blocks = [
         usable(PhrasePairs(*map(pc.utf8_lower, sides)), known) for sides in phrase_blocks(path)
@@ -49,15 +53,16 @@ def read_phrase_pairs(path: Path | str, known: pa.StringArray | None = None) -> 
     rows = rows.group_by(["first", "second"]).aggregate([("row", "min")])
     pairs = pairs.take(np.sort(rows["row_min"].to_numpy()))
     if not len(pairs):
-        what = "whose words all have vectors " if known is not None else ""
+        vectors = "" if known is None else "; every word must have a vector"
         raise UserError(
-            f"{path}: no two different phrases of letters {what}of which one has several words"
+            f"{path}: no usable pair of phrases: the two must differ and have only letters and "
+            f"spaces, and at least one must have several words{vectors}"
         )
     return pairs
 
 
 def usable(pairs: PhrasePairs, known: pa.StringArray | None = None) -> PhrasePairs:
-    """The pairs that pass the paper's filter."""
+    """Return the pairs that pass the paper's filter."""
     several = pc.or_(*(pc.match_substring(side, " ") for side in pairs))
     letters = pc.and_(*(pc.match_substring_regex(side, _LETTERS) for side in pairs))
     keep = pc.and_(pc.and_(several, letters), pc.not_equal(*pairs))
@@ -68,22 +73,18 @@ def usable(pairs: PhrasePairs, known: pa.StringArray | None = None) -> PhrasePai
 
 
 class PhraseSplit(NamedTuple):
-    """Pairs to train on, to choose the epoch by, and to report."""
+    """Pairs for training, for selecting the epoch, and for the test."""
 
     train: PhrasePairs
     development: PhrasePairs
     test: PhrasePairs
 
 
-def split(
-    pairs: PhrasePairs, held_out: float, by: Literal["pairs", "phrases"] = "pairs"
-) -> PhraseSplit:
-    """Pairs at random: a share `held_out` for the test, the same for development, and the rest.
-
-    By `phrases`, these shares of the phrases are left out with all their pairs, so that a test pair
-    has at least one phrase that training does not contain. What is left out depends only on its
-    text.
-    """
+def split(pairs: PhrasePairs, held_out: float, by: HeldOut = "pairs") -> PhraseSplit:
+    """Split pairs at random: a share `held_out` for the test, the same share for development. With
+    `by="phrases"`, these are shares of the phrases, which are left out with all their pairs. A test
+    pair then has at least one phrase that training does not contain. Whether a pair or phrase is
+    left out depends only on its text."""
     texts = [pc.binary_join_element_wise(*pairs, "\t")] if by == "pairs" else list(pairs)
     hashes = np.min([text_hashes(text) for text in texts], axis=0)
     ends = [threshold(held_out), threshold(2 * held_out)]

@@ -1,7 +1,10 @@
-"""Labelled pairs cut into pairs to train on, to choose the epoch by, and to report."""
+"""Splits of labelled pairs for training, for selecting the epoch and for the test, and synonyms."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 import numpy as np
@@ -9,15 +12,17 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
+from paraloom.models.embeddings.datasets.lines import numbered_lines
+from paraloom.models.embeddings.datasets.phrases import read_phrases
 from paraloom.models.embeddings.datasets.similarity import STS_SCALE, LabelledPairs, read_labelled
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, in_one_line
 
 STS_SHARES = (0.4, 0.1, 0.5)
 """Training, development and test shares of STS data sets (Wieting & Gimpel 2017, 4.3)."""
 
 
 class LabelledSplit(NamedTuple):
-    """Pairs to train on, pairs that select the epoch, and data sets to report."""
+    """Pairs for training, pairs that select the epoch, and data sets to report."""
 
     train: LabelledPairs
     development: LabelledPairs
@@ -27,13 +32,15 @@ class LabelledSplit(NamedTuple):
 def split(
     paths: Sequence[str], *, held_out: float | None, train_trial: bool = False
 ) -> LabelledSplit:
-    """Read labelled pairs and split them.
+    """Read labelled pairs and split them. The split depends only on the names of the data sets.
 
-    Each STS data set is split by `STS_SHARES`; the parts are pooled. Of SICK's training pairs, a
-    share `held_out` is development data, and SICK's trial and test pairs are reported; without
-    `held_out`, the trial pairs are development data (W&G 4.3). With `train_trial`, if there are
-    test pairs, the trial pairs are training pairs, too, 5,000 in all (MaLSTM). The split depends
-    only on the name of the data set, not on a seed.
+    Each STS data set is split by `STS_SHARES`, and the parts are pooled. Of SICK's training pairs,
+    a share `held_out` selects the epoch, and the trial and test pairs are reported.
+
+    Args:
+        held_out: with None, SICK's trial pairs select the epoch (W&G 4.3).
+        train_trial: whether the trial pairs are also training pairs, 5,000 in all, if there are
+            test pairs (MaLSTM).
     """
     sets = [data for path in paths for data in read_labelled(path)]
     if len({data.scale for data in sets}) > 1:
@@ -42,10 +49,8 @@ def split(
             "train on one of them"
         )
     if sets[0].scale == STS_SCALE:
-        parts = [shares(data, STS_SHARES) for data in sets]
-        return LabelledSplit(
-            pool([p[0] for p in parts]), pool([p[1] for p in parts]), [p[2] for p in parts]
-        )
+        first, second, third = zip(*(shares(data, STS_SHARES) for data in sets), strict=True)
+        return LabelledSplit(pool(first), pool(second), [*third])
     trial, test = ([data for data in sets if data.name == name] for name in ("trial", "test"))
     train = [data for data in sets if data.name not in ("trial", "test")]
     if not train:
@@ -64,7 +69,7 @@ def split(
 
 
 def shares(data: LabelledPairs, sizes: Sequence[float]) -> list[LabelledPairs]:
-    """A data set split at random into parts of these relative sizes."""
+    """Split a data set at random into parts of these relative sizes."""
     name = f"{data.group} {data.name}"
     random = np.random.default_rng(xxhash.xxh3_64_intdigest(name.encode()))
     order = random.permutation(len(data))
@@ -76,7 +81,7 @@ def shares(data: LabelledPairs, sizes: Sequence[float]) -> list[LabelledPairs]:
 
 
 def take(data: LabelledPairs, rows: NDArray[np.int64]) -> LabelledPairs:
-    """The pairs of `rows`."""
+    """Return the pairs of `rows`."""
     return replace(
         data,
         first=data.first.take(pa.array(rows)),
@@ -88,7 +93,7 @@ def take(data: LabelledPairs, rows: NDArray[np.int64]) -> LabelledPairs:
 
 
 def pool(sets: Sequence[LabelledPairs]) -> LabelledPairs:
-    """The pairs of all sets as one; with entailment judgments if all sets have them."""
+    """Join data sets. The result has entailment judgments if all sets have them."""
     judged = [data.entailment for data in sets if data.entailment is not None]
     return LabelledPairs(
         group=sets[0].group if len(sets) == 1 else "pooled",
@@ -98,4 +103,75 @@ def pool(sets: Sequence[LabelledPairs]) -> LabelledPairs:
         scores=np.concatenate([data.scores for data in sets]),
         scale=sets[0].scale,
         entailment=pa.concat_arrays(judged) if len(judged) == len(sets) else None,
+    )
+
+
+_WORDNET = ("data.noun", "data.verb", "data.adj", "data.adv")
+
+Synonyms = Mapping[str, Sequence[str]]
+"""The synonyms of each word. All are single words in lower case."""
+
+
+def read_synonyms(path: Path | str) -> Synonyms:
+    """Read a thesaurus: a WordNet folder (`data.noun` …), or a file for `read_phrases`. Synonyms
+    are the words of a synset, or paraphrases that are single words."""
+    path = Path(path)
+    pairs = _wordnet(path) if path.is_dir() else read_phrases(path)
+    found: dict[str, dict[str, None]] = {}
+    for left, right in pairs:
+        left, right = left.lower(), right.lower()
+        if left != right and left.isalpha() and right.isalpha():
+            found.setdefault(left, {})[right] = None
+    if not found:
+        raise UserError(f"{path}: no two words that mean the same")
+    return {word: list(others) for word, others in found.items()}
+
+
+def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield ordered pairs of words of a synset."""
+    files = [folder / name for name in _WORDNET if (folder / name).is_file()]
+    if not files:
+        raise UserError(f"{folder}: no WordNet here (none of {', '.join(_WORDNET)})")
+    for file in files:
+        for number, line in numbered_lines(file):
+            if line.startswith("  "):  # a line of the licence
+                continue
+            with in_one_line(f"{file}: line {number} is no synset"):
+                # offset, file, type, number of words (hexadecimal), then each word and its sense
+                fields = line.split(" ")
+                words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+            # Adjectives may end in a marker, as in galore(ip).
+            yield from permutations((word.partition("(")[0] for word in words), 2)
+
+
+def augmented(data: LabelledPairs, synonyms: Synonyms, count: int, *, seed: int) -> LabelledPairs:
+    """Return `count` copies of random pairs of `data`, with words replaced by synonyms. In each
+    pair, r words that have synonyms are replaced, where P(r) ∝ 2⁻ʳ. A pair without such words is
+    unchanged."""
+    random = Random(f"augment {seed}")
+    sides = data.first.to_pylist(), data.second.to_pylist()
+    rows = [random.randrange(len(data.scores)) for _ in range(count)]
+    texts: list[list[str]] = []
+    for row in rows:
+        words = [side[row].split(" ") for side in sides]
+        replaceable = [
+            (i, j)
+            for i, side in enumerate(words)
+            for j, word in enumerate(side)
+            if word.lower() in synonyms
+        ]
+        random.shuffle(replaceable)
+        replaced = 1
+        while random.random() < 0.5:
+            replaced += 1
+        for i, j in replaceable[:replaced]:
+            words[i][j] = random.choice(synonyms[words[i][j].lower()])
+        texts.append([" ".join(side) for side in words])
+    first, second = (pa.array([text[i] for text in texts], pa.string()) for i in (0, 1))
+    return replace(
+        take(data, np.array(rows, np.int64)),
+        name=f"{data.name}, augmented",
+        first=first,
+        second=second,
+        entailment=None,
     )

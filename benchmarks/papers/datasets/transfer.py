@@ -1,15 +1,15 @@
 """Classification data for the evaluation of sentence vectors, in the published formats.
 
-The formats are SentEval's (a file per class, `label:fine text`, `text <tab> label`), Kim's
-(`label text`), and MRPC's and SICK's own. Files are found by name, anywhere below a folder.
+The formats are SentEval's (a file per class, `label:fine text`, `text <tab> label`), Kim's (`label
+text`), MRPC's and SICK's. Files are found by name, anywhere below a folder.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -32,28 +32,29 @@ class LabelledSentences:
         return len(self.labels)
 
 
+_Reader = Callable[[Path], LabelledSentences]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TransferTask:
     """A task whose files exist."""
 
     name: str
     train: LabelledSentences
-    test: (
-        LabelledSentences | None
-    )  # None: the task has no published split, or the test file is missing
+    test: LabelledSentences | None  # None: no published split, or its file is missing
     tested: str  # the reported part: 10-fold, dev, validation, trial or test
 
 
-class _Form(NamedTuple):
-    """One published form of a task: the names of its files, and their reader."""
+class _Form:
+    """A published form of a task: its reader, its training files, and its tested file by part. The
+    first tested file that exists is reported."""
 
-    read: Callable[[Path], LabelledSentences]
-    train: tuple[str, ...]  # all are needed
-    tests: Mapping[str, str] = {}  # part to file name; the first file that exists is reported
+    def __init__(self, read: _Reader, *train: str, **tests: str) -> None:
+        self.read, self.train, self.tests = read, train, tests
 
 
 def find_tasks(folder: Path | str) -> tuple[list[TransferTask], list[str]]:
-    """The tasks with files below a folder, and the names of the missing ones."""
+    """Return the tasks with files below a folder, and the names of the missing tasks."""
     folder = Path(folder)
     files: dict[str, Path] = {}
     for path in sorted(folder.rglob("*")):
@@ -85,7 +86,7 @@ def _concatenate(files: list[LabelledSentences]) -> LabelledSentences:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The non-empty rows and their numbers; UTF-8, or else Latin-1, as in older data."""
+    """Yield the numbers and texts of non-empty rows, in UTF-8 or else Latin-1, as in older data."""
     with opened(path) as stream:
         data = stream.read()
     try:
@@ -98,17 +99,14 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _class_of_name(path: Path) -> LabelledSentences:
-    """A file of sentences of one class, named by its suffix."""
-    texts = [line.strip() for _, line in _lines(path)]
-    return LabelledSentences(
-        first=pa.array(texts, pa.string()), labels=np.full(len(texts), path.suffix)
-    )
+    """Read a file of sentences of one class, which its suffix names."""
+    texts = pa.array([line.strip() for _, line in _lines(path)], pa.string())
+    return LabelledSentences(first=texts, labels=np.full(len(texts), path.suffix))
 
 
-def _rows(
-    pattern: str, expected: str, *, header: bool = False
-) -> Callable[[Path], LabelledSentences]:
-    """A reader of rows with the groups `first`, perhaps `second`, and `label`."""
+def _rows(pattern: str, expected: str, *, header: bool = False) -> _Reader:
+    """Return a reader of rows whose pattern has the groups `first`, `label` and perhaps
+    `second`."""
 
     def read(path: Path) -> LabelledSentences:
         rows = []
@@ -127,9 +125,9 @@ def _rows(
     return read
 
 
-# `label text`; of TREC's `LABEL:fine` the part before the colon
+# `label text`. TREC's labels are cut at the colon, as in `LABEL:fine`.
 _label_first = _rows(
-    r"\s*(?=\S)(?P<label>[^ :]*)[^ ]* (?P<first>.*\S)\s*", "no text behind the label {!r}"
+    r"\s*(?=\S)(?P<label>[^ :]*)[^ ]* (?P<first>.*\S)\s*", "no text after the label {!r}"
 )
 _label_last = _rows(r"(?P<first>.*)\t\s*(?P<label>[^\t]*?)\s*", "no tab between text and label")
 _mrpc = _rows(
@@ -139,7 +137,7 @@ _mrpc = _rows(
 )
 
 
-def _sick(kind: Literal["relatedness", "entailment"]) -> Callable[[Path], LabelledSentences]:
+def _sick(kind: Literal["relatedness", "entailment"]) -> _Reader:
     def read(path: Path) -> LabelledSentences:
         (data,) = read_labelled(path)
         labels: NDArray[Any] = data.scores
@@ -153,37 +151,27 @@ def _sick(kind: Literal["relatedness", "entailment"]) -> Callable[[Path], Labell
 
 
 def _two_classes(*files: str, all: str) -> tuple[_Form, ...]:
-    return _Form(_class_of_name, files), _Form(_label_first, (all,))
+    return _Form(_class_of_name, *files), _Form(_label_first, all)
 
 
-_SICK_FILES = ("SICK_train.txt",), {"test": "SICK_test_annotated.txt", "trial": "SICK_trial.txt"}
+_SICK_FILES = {"test": "SICK_test_annotated.txt", "trial": "SICK_trial.txt"}
 _TASKS: dict[str, tuple[_Form, ...]] = {
     "MR": _two_classes("rt-polarity.pos", "rt-polarity.neg", all="rt-polarity.all"),
     "CR": _two_classes("custrev.pos", "custrev.neg", all="custrev.all"),
     "SUBJ": _two_classes("subj.subjective", "subj.objective", all="subj.all"),
     "MPQA": _two_classes("mpqa.pos", "mpqa.neg", all="mpqa.all"),
     "SST": (
-        _Form(
-            _label_last, ("sentiment-train",), {"test": "sentiment-test", "dev": "sentiment-dev"}
-        ),
-        _Form(
-            _label_first,
-            ("stsa.binary.train",),
-            {"test": "stsa.binary.test", "dev": "stsa.binary.dev"},
-        ),
+        _Form(_label_last, "sentiment-train", test="sentiment-test", dev="sentiment-dev"),
+        _Form(_label_first, "stsa.binary.train", test="stsa.binary.test", dev="stsa.binary.dev"),
     ),
     "TREC": (
-        _Form(_label_first, ("train_5500.label",), {"test": "TREC_10.label"}),
-        _Form(_label_first, ("TREC.train.all",), {"test": "TREC.test.all"}),
+        _Form(_label_first, "train_5500.label", test="TREC_10.label"),
+        _Form(_label_first, "TREC.train.all", test="TREC.test.all"),
     ),
     "MRPC": (
-        _Form(_mrpc, ("msr_paraphrase_train.txt",), {"test": "msr_paraphrase_test.txt"}),
-        _Form(
-            _mrpc,
-            ("msr-para-train.tsv",),
-            {"test": "msr-para-test.tsv", "validation": "msr-para-val.tsv"},
-        ),
+        _Form(_mrpc, "msr_paraphrase_train.txt", test="msr_paraphrase_test.txt"),
+        _Form(_mrpc, "msr-para-train.tsv", test="msr-para-test.tsv", validation="msr-para-val.tsv"),
     ),
-    "SICK-R": (_Form(_sick("relatedness"), *_SICK_FILES),),
-    "SICK-E": (_Form(_sick("entailment"), *_SICK_FILES),),
+    "SICK-R": (_Form(_sick("relatedness"), "SICK_train.txt", **_SICK_FILES),),
+    "SICK-E": (_Form(_sick("entailment"), "SICK_train.txt", **_SICK_FILES),),
 }

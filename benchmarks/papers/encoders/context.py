@@ -1,9 +1,9 @@
 """An encoder with decoders of the neighbouring sentences (Zhelezniak et al. 2018).
 
-The vector h of a sentence is trained to let decoders predict the sentences before and after it. If
-a decoder is log-linear (BOW), sentences with similar neighbours have a large dot product of h. If
-it is a GRU, this holds for the states of the decoder, because its outputs are log-linear in these:
-its states are the optimal space, which needs no further training but unrolling the decoders.
+The vector h of a sentence is trained so that decoders predict the sentences before and after it.
+With a log-linear (BOW) decoder, sentences with similar neighbours have a large dot product of h.
+With a GRU decoder, this is true of the decoder's states, because its outputs are log-linear in
+them. This optimal space needs no further training, only unrolled decoders.
 """
 
 from typing import Literal, NamedTuple
@@ -14,20 +14,16 @@ from torch import Tensor, nn
 
 from paraloom.models.embeddings.encoders.base import Encoder, TokenEncoder
 from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch, weighted_sums
-from paraloom.models.embeddings.ragged_columns import (
-    RaggedIds,
-    Sentences,
-    join,
-)
+from paraloom.models.embeddings.ragged_columns import RaggedIds, Sentences, join
 from paraloom.papers.datasets.contiguous_text import edges, truncated
 from paraloom.papers.encoders.gru import NormalisedGRU
 
 Vector = Literal["encoder", "concat", "mean"]
-INITIAL_RANGE = 0.1  # weights and word vectors start uniformly in ± this (section 4)
+INITIAL_RANGE = 0.1  # weights and word vectors start uniformly in ±0.1 (section 4)
 
 
 class SentencesInContext(NamedTuple):
-    """n sentences with tags, and the sentences before and after each."""
+    """n sentences with tags, and the sentences before and after each of them."""
 
     own: RaggedIds
     before: RaggedIds
@@ -45,16 +41,16 @@ class Sum(TokenEncoder):
 
 
 class Context(Encoder):
-    """An encoder with decoders; `vector` and `steps` may be changed after training.
+    """An encoder with decoders. `vector` and `steps` may be changed after training.
 
-    The encoder and both decoders share the word vectors; the decoders share their output weights.
-    A decoder reads the begin tag before the first word and predicts the end tag after the last; the
-    encoder reads the words and the end tag.
+    The encoder and both decoders share the word vectors, and the decoders share their output
+    weights. A decoder reads the begin tag before the first word, and predicts the end tag after the
+    last word. The encoder reads the words and the end tag.
 
     Args:
-        decoder: `gru`: a normalised GRU for each neighbour, with h as initial state; or `bow`.
-        outputs: the decoders predict this many words of the vocabulary, from the first on.
-        vector: the sentence vector: h; or the states of both GRUs over `steps` words, concatenated
+        decoder: `gru` for a normalised GRU for each neighbour with h as initial state, or `bow`.
+        outputs: the decoders predict this many words, from the beginning of the vocabulary.
+        vector: the sentence vector: h, or the states of both GRUs over `steps` words, concatenated
             (`concat`) or averaged (`mean`).
         max_words: sentences are truncated to this many words.
     """
@@ -102,16 +98,13 @@ class Context(Encoder):
         return states.flatten(1) if self.vector == "concat" else states.mean(dim=1)
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """h of n sentences with tags, [n, hidden]."""
+        """Return h of n sentences with tags, [n, hidden]."""
         return self.encoder.encode(_trimmed(batch, head=True))
 
     @torch.no_grad()
     def unroll(self, codes: Tensor, steps: int) -> list[Tensor]:
-        """The states of each decoder, [n, steps, hidden].
-
-        After the begin tag, a decoder reads the mean of all word vectors, weighted by the
-        probabilities that it predicts.
-        """
+        """Return the states of each decoder, [n, steps, hidden]. After the begin tag, a decoder
+        reads the mean of all word vectors, weighted by the probabilities that it predicts."""
         matrix = self.encoder.input.table
         vectors = matrix.current() if matrix.trained else matrix.weight
         predictable = vectors[: self.outputs]
@@ -128,9 +121,9 @@ class Context(Encoder):
         return found
 
     def loss(self, batch: SentencesInContext) -> Tensor:
-        """-ln p of the neighbours' words given the sentences, the mean over words and end tags."""
+        """Return the mean of -ln p over the words and end tags of the neighbours."""
         n = len(batch.own.offsets) - 1
-        # One lookup, so that every word vector has one gradient.
+        # A single lookup, so that every word vector has one gradient.
         looked_up = self.encoder.input(join(batch))
         own, *neighbours = (_sentences(looked_up, i * n, (i + 1) * n) for i in range(3))
         codes = self.encode(own)
@@ -156,20 +149,19 @@ class Context(Encoder):
 
 
 def uniform_vectors(size: int, dim: int, seed: int) -> Tensor:
-    """Initial word vectors, [size, dim], also for the unknown word (section 4)."""
+    """Return initial word vectors, [size, dim], also for the unknown word (section 4)."""
     generator = torch.Generator().manual_seed(seed)
     return (2 * torch.rand(size, dim, generator=generator) - 1) * INITIAL_RANGE
 
 
 def _sentences(batch: RaggedBatch, start: int, end: int) -> RaggedBatch:
-    """The sentences `start:end` of a batch."""
     offsets = batch.offsets[start : end + 1]
     rows = batch.rows[offsets[0] : offsets[-1]]
     return batch._replace(rows=rows, offsets=offsets - offsets[0])
 
 
 def _trimmed(batch: RaggedBatch, *, head: bool = False, tail: bool = False) -> RaggedBatch:
-    """A batch without the first or the last token of every sentence."""
+    """Return a batch without the first or the last token of every sentence."""
     rows = batch.rows[~edges(batch.offsets, head=head, tail=tail)]
     offsets = batch.offsets - (head + tail) * np.arange(len(batch.offsets))
     return batch._replace(rows=rows, offsets=offsets)

@@ -16,18 +16,19 @@ Variant = Literal[1, 2, 3, 4, 5, "tanh", "relu"]
 class GRAN(nn.Module):
     """One output aₜ per word, [nodes, dim], from its vector xₜ and the LSTM's state hₜ.
 
-    With gates σ = σ(Wₓ xₜ + Wₕ hₜ + b):
+    The gates are σ = σ(Wₓ xₜ + Wₕ hₜ + b). The vector of a sentence is:
 
-        GRAN    aₜ = xₜ ⊙ σ                             the sentence is the mean of aₜ  (Eq. 1)
-        GRAN-2  aₜ = hₜ ⊙ σ                             the mean
-        GRAN-3  aₜ = aₜ₋₁ ⊙ σ + xₜ ⊙ σ'                 the last, divided by the length
-        GRAN-4  the same; both gates also see aₜ₋₁      the last, divided by the length
-        GRAN-5  aₜ = xₜ ⊙ σ + hₜ ⊙ σ'                   the mean
-        tanh    aₜ = tanh(Wₓ xₜ + Wₕ hₜ + b)            the mean; no gate (footnote 2)
-        relu    aₜ = max(0, Wₓ xₜ + Wₕ hₜ + b)          the mean; no gate (footnote 2)
+        GRAN    the mean of aₜ = xₜ ⊙ σ  (Eq. 1)
+        GRAN-2  the mean of aₜ = hₜ ⊙ σ
+        GRAN-3  the last aₜ = aₜ₋₁ ⊙ σ + xₜ ⊙ σ', divided by the length
+        GRAN-4  as GRAN-3, but both gates also see aₜ₋₁
+        GRAN-5  the mean of aₜ = xₜ ⊙ σ + hₜ ⊙ σ'
+        tanh    the mean of aₜ = tanh(Wₓ xₜ + Wₕ hₜ + b), without a gate (footnote 2)
+        relu    the mean of aₜ = max(0, Wₓ xₜ + Wₕ hₜ + b), without a gate (footnote 2)
 
-    With all gates at 1, GRAN is a Word Avg; GRAN-5 is one with gates (1, 0), and an LSTM Avg with
-    (0, 1). The outputs of GRAN-3 and GRAN-4 are divided by the number of words up to them.
+    With all gates at 1, GRAN is a Word Avg. GRAN-5 is a Word Avg with gates (1, 0), and an LSTM Avg
+    with gates (0, 1). The outputs of GRAN-3 and GRAN-4 are divided by the number of words up to
+    them.
     """
 
     def __init__(self, lstm: LSTM, dim: int, variant: Variant) -> None:
@@ -41,7 +42,7 @@ class GRAN(nn.Module):
         self.from_before = nn.Linear(dim, gates * dim, bias=False) if variant == 4 else None
 
     def forward(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
-        """The outputs at the nodes of the LSTM's trie, and the trie."""
+        """Return the outputs at the nodes of the LSTM's trie, and the trie."""
         words, states, gates, trie = self._read(batch)
         if self.variant in (3, 4):
             length = np.repeat(np.arange(1, len(trie.starts)), np.diff(trie.starts))
@@ -65,16 +66,14 @@ class GRAN(nn.Module):
         return self.variant in (1, 2, 5)
 
     def averaged_gate(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
-        """The gate of the averaged vectors, [nodes, dim] in (0, 1), and the trie.
-
-        For GRAN-5, it is the gate of the word vectors. Only variants with `averages_gated` have it.
-        """
+        """Return the gate of the averaged vectors, [nodes, dim] in (0, 1), and the trie. For
+        GRAN-5, it is the gate of the word vectors. Only variants with `averages_gated` have it."""
         assert self.averages_gated
         *_, gates, trie = self._read(batch)
         return torch.sigmoid(gates[:, : self.dim]), trie
 
     def _read(self, batch: RaggedBatch) -> tuple[Tensor, Tensor, Tensor, PrefixTrie]:
-        """At every node: the word vector, the LSTM's state, the gates before the sigmoid."""
+        """Return the word vectors, the states, and the gates before the sigmoid, at every node."""
         states, trie = self.lstm(batch)
         gates = vectors_at(self.from_words(batch.vectors), trie.rows) + self.from_states(states)
         return vectors_at(batch.vectors, trie.rows), states, gates, trie

@@ -1,7 +1,9 @@
-"""Gated recurrent units: torch's, the one of Cho et al. 2014, and one with layer normalisation.
+"""Recurrent cells of the papers and the networks around them: GRUs, and LSTMs with peepholes.
 
-Rows are selected by `index_select`: the gradient of `x[rows]` is summed in no fixed order.
+Rows are selected by `index_select`, because the gradient of `x[rows]` is summed in no fixed order.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -9,18 +11,19 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from paraloom.models.embeddings.encoders.lstm import LSTM
 from paraloom.models.embeddings.encoders.prefix_trie import PrefixTrie, build_trie
 from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch, vectors_at
-from paraloom.models.embeddings.encoders.recurrent import Recurrent
+from paraloom.models.embeddings.encoders.recurrent import Build, Pooling, Recurrent
 from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.papers.encoders.lstm import cell_of
 
 
 class GRU(nn.Module):
-    """A GRU over sentences in one direction, as torch computes it:
+    """torch's GRU over sentences in one direction.
 
-    r = σ(Wᵣ x + Uᵣ h + bᵣ),  z = σ(W_z x + U_z h + b_z),  g = tanh(W x + b + r ⊙ (U h + c))
-    and the next state is z ⊙ h + (1 - z) ⊙ g.
+        r = σ(Wᵣ x + Uᵣ h + bᵣ),  z = σ(W_z x + U_z h + b_z),  g = tanh(W x + b + r ⊙ (U h + c))
+
+    The next state is z ⊙ h + (1 - z) ⊙ g.
     """
 
     def __init__(self, dim: int, hidden: int) -> None:
@@ -29,7 +32,7 @@ class GRU(nn.Module):
         self.dim = hidden
 
     def forward(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
-        """The states at the nodes of the batch's trie, [nodes, hidden], and the trie."""
+        """Return the states at the nodes of the batch's trie, [nodes, hidden], and the trie."""
         vectors, rows, offsets = batch
         trie = build_trie(rows, offsets, share=False)
         if not len(trie.rows):
@@ -40,30 +43,24 @@ class GRU(nn.Module):
 
 
 class SteppedGRU(nn.Module):
-    """A GRU computed level by level on the batch's trie; subclasses define its equations.
-
-    `from_inputs` returns what the words add to both gates, [n, 2 hidden], and to the candidate,
-    [n, hidden]; `following` returns the next states, [n, hidden].
-    """
+    """A GRU computed level by level on the batch's trie. Subclasses define its equations."""
 
     dim: int
 
     def from_inputs(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """The terms of the words."""
+        """Return the terms of gates, [n, 2 hidden], and of candidates, [n, hidden]."""
         raise NotImplementedError
 
     def following(self, gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
-        """The states after those `before`, given the terms of the words."""
+        """Return the states after the states `before`, [n, hidden], given the words' terms."""
         raise NotImplementedError
 
     def forward(
         self, batch: RaggedBatch, initial: Tensor | None = None
     ) -> tuple[Tensor, PrefixTrie]:
-        """The states at the nodes of the batch's trie, [nodes, hidden], and the trie.
-
-        `initial` is the state before the first word of each sentence, [n, hidden]; without it,
-        which means zero, sentences share the states of prefixes.
-        """
+        """Return the states at the nodes of the batch's trie, [nodes, hidden], and the trie.
+        `initial` is the state before the first word of each sentence, [n, hidden]. By default it is
+        zero, and sentences share the states of common prefixes."""
         vectors, batch_rows, offsets = batch
         trie = build_trie(batch_rows, offsets, share=initial is None)
         rows, parents = (torch.from_numpy(x).to(vectors.device) for x in (trie.rows, trie.parents))
@@ -82,15 +79,16 @@ class SteppedGRU(nn.Module):
         return torch.cat(states) if states else terms[1][:0], trie
 
     def step(self, inputs: Tensor, states: Tensor) -> Tensor:
-        """The states after one more word, [n, hidden], from the words' vectors, [n, dim]."""
+        """Return the states after one more word, [n, hidden], from word vectors [n, dim]."""
         return self.following(*self.from_inputs(inputs), states)
 
 
 class ChoGRU(SteppedGRU):
-    """The GRU of Cho et al. 2014, as Zhou, Huang & Ji (2017, 2.2) write it:
+    """The GRU of Cho et al. 2014, as Zhou, Huang & Ji (2017, 2.2) write it.
 
-    z = σ(W_z x + U_z h),  r = σ(Wᵣ x + Uᵣ h),  g = tanh(W x + U (r ⊙ h))
-    and the next state is (1 - z) ⊙ h + z ⊙ g. torch's GRU multiplies r with U h instead.
+        z = σ(W_z x + U_z h),  r = σ(Wᵣ x + Uᵣ h),  g = tanh(W x + U (r ⊙ h))
+
+    The next state is (1 - z) ⊙ h + z ⊙ g. torch's GRU multiplies r with U h instead.
     """
 
     def __init__(self, dim: int, hidden: int) -> None:
@@ -101,22 +99,23 @@ class ChoGRU(SteppedGRU):
         self.candidate_from_states = nn.Linear(hidden, hidden, bias=False)
 
     def from_inputs(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """W_z x and Wᵣ x; W x."""
+        """Return W_z x and Wᵣ x, and W x."""
         gates, candidates = torch.split(self.from_words(vectors), [2 * self.dim, self.dim], dim=1)
         return gates, candidates
 
     def following(self, gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
-        """The next states."""
+        """Return the next states."""
         update, reset = torch.sigmoid(gates + self.gates_from_states(before)).chunk(2, dim=1)
         candidates = torch.tanh(candidates + self.candidate_from_states(reset * before))
         return torch.lerp(before, candidates, update)
 
 
 class NormalisedGRU(SteppedGRU):
-    """A GRU with layer normalisation of each sum (Ba et al. 2016, supplement):
+    """A GRU with layer normalisation of each sum (Ba et al. 2016, supplement).
 
-    (z, r) = σ(LN(W₂ x) + LN(U₂ h)),  g = tanh(LN(W x) + r ⊙ LN(U h))
-    and the next state is z ⊙ h + (1 - z) ⊙ g (z and 1 - z are swapped in the paper).
+        (z, r) = σ(LN(W₂ x) + LN(U₂ h)),  g = tanh(LN(W x) + r ⊙ LN(U h))
+
+    The next state is z ⊙ h + (1 - z) ⊙ g. The paper swaps z and 1 - z.
     """
 
     def __init__(self, dim: int, hidden: int) -> None:
@@ -132,34 +131,59 @@ class NormalisedGRU(SteppedGRU):
         self.state_norms = nn.ModuleList(nn.LayerNorm(size) for size in sizes)
 
     def from_inputs(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """LN(W₂ x) and LN(W x)."""
+        """Return LN(W₂ x) and LN(W x)."""
         return self._normalised(self.from_words(vectors), self.word_norms)
 
     def following(self, gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
-        """The next states."""
+        """Return the next states."""
         own_gates, own = self._normalised(self.from_states(before), self.state_norms)
         keep, reset = torch.sigmoid(gates + own_gates).chunk(2, dim=1)
         return torch.lerp(torch.tanh(candidates + reset * own), before, keep)
 
     def _normalised(self, sums: Tensor, norms: nn.ModuleList) -> tuple[Tensor, Tensor]:
-        """Normalised sums of both gates, [n, 2 hidden], and of the candidate, [n, hidden]."""
+        """Return normalised sums of gates, [n, 2 hidden], and of candidates, [n, hidden]."""
         gates, candidates = torch.split(sums, [2 * self.dim, self.dim], dim=1)
         return norms[0](gates), norms[1](candidates)
 
 
 def _first(initial: Tensor, trie: PrefixTrie, offsets: NDArray[np.int64]) -> Tensor:
-    """The initial states of the nodes on level 0, if no nodes are shared."""
+    """Return the initial states of the nodes on level 0, if no nodes are shared."""
     full = np.flatnonzero(np.diff(offsets))
     sentences = np.empty(len(full), np.int64)
     sentences[trie.paths[offsets[full]]] = full
     return initial.index_select(0, torch.from_numpy(sentences).to(initial.device))
 
 
+def cell_of(options: EmbeddingOptions) -> str:
+    """Return the cell of the options, which may be the product's options without this key."""
+    return getattr(options, "cell", "torch")
+
+
+def recurrent(
+    pooling: Pooling,
+    *,
+    both: bool = False,
+    around: Callable[[LSTM, int], nn.Module] | None = None,
+) -> Build:
+    """Return a builder of LSTMs, or of networks `around` an LSTM and the size of a word vector."""
+
+    def build(input: Input, options: EmbeddingOptions) -> Recurrent:
+        cell, size = cell_of(options), options.hidden or input.dim
+        if cell not in ("torch", "peephole"):
+            raise ValueError(f"cell: {cell}, but only a GRU can be; an LSTM is torch or peephole")
+        networks: list[nn.Module] = []
+        for backward in (False, True)[: 1 + both]:
+            lstm = LSTM(input.dim, size, peepholes=cell == "peephole", backward=backward)
+            networks.append(around(lstm, input.dim) if around else lstm)
+        return Recurrent(input, networks, pooling, options.combine)
+
+    return build
+
+
 def gru(input: Input, options: EmbeddingOptions) -> Recurrent:
     """Build a GRU in one direction."""
-    kinds: dict[str, type[GRU | SteppedGRU]] = {
-        **{"torch": GRU, "cho": ChoGRU, "normalised": NormalisedGRU}
-    }
+    kinds: dict[str, type[GRU | SteppedGRU]]
+    kinds = {"torch": GRU, "cho": ChoGRU, "normalised": NormalisedGRU}
     if (cell := cell_of(options)) not in kinds:
         raise ValueError(f"cell: {cell}, but a GRU has none")
     return Recurrent(input, [kinds[cell](input.dim, options.hidden or input.dim)], "last")

@@ -1,7 +1,7 @@
 """The neighbours of each sentence in contiguous text (Zhelezniak et al. 2018).
 
-`model: word-sum` with a `bow` decoder is FastSent, `model: gru` with `cell: normalised` and `gru`
-decoders is skip-thought; the paper also has the two other combinations.
+`model: word-sum` with a `bow` decoder is FastSent. `model: gru` with `cell: normalised` and `gru`
+decoders is skip-thought. The paper also has the two other combinations.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,11 +34,9 @@ _POOL = 200_000  # sentences shuffled together
 def train(
     options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
-    """Train on contiguous text.
-
-    The metrics are the trainer's (`pairs` are sentences with neighbours on both sides),
-    `sentences`, `vocabulary` (words), and `expanded` (words known only by `expand`).
-    """
+    """Train on contiguous text. The metrics are the trainer's (`pairs` are sentences with
+    neighbours on both sides), `sentences`, `vocabulary` (words), and `expanded` (words known only
+    by `expand`)."""
     section = options.context
     assert section is not None
     options = options.replace(tags=True, mega_batch=1)  # saved with the model
@@ -62,21 +60,20 @@ def train(
 def untrained(
     options: SystemOptions, texts: Iterable[pa.StringArray], seed: int, language: str = ENGLISH
 ) -> SentenceEncoder:
-    """A new model; without initial vectors, its word vectors are drawn uniformly."""
+    """Return a new model. Without initial vectors, its word vectors are drawn uniformly."""
     model = new_model(options, texts, seed, language=language)
     assert isinstance(model.encoder, Context)
     if not options.vector_file:
         table = model.encoder.encoder.input.table
-        vectors = uniform_vectors(len(table.weight), options.dim, seed)
-        table.weight = vectors.to(table.weight)
+        table.weight = uniform_vectors(len(table.weight), options.dim, seed).to(table.weight)
     return model
 
 
 class ContextTrainer(Trainer[SentencesInContext]):
-    """Adam on the loss of both neighbours."""
+    """Trains by Adam on the loss of both neighbours."""
 
     def train_on(self, batch: SentencesInContext) -> None:
-        """One step on a mini-batch."""
+        """Make one step on a mini-batch."""
         assert isinstance(self.encoder, Context)
         self.seed_noise()
         self.optimizer_step(self.encoder.loss(batch))
@@ -84,7 +81,7 @@ class ContextTrainer(Trainer[SentencesInContext]):
 
 @dataclass
 class _Sentences(Pool[SentencesInContext]):
-    """Sentences with neighbours on both sides; none are left out."""
+    """Sentences with neighbours on both sides. None of them is left out."""
 
     text: TextIds
     rows: NDArray[np.int64]
@@ -93,11 +90,9 @@ class _Sentences(Pool[SentencesInContext]):
         return len(self.rows)
 
     def take(self, rows: NDArray[np.int64]) -> SentencesInContext:
-        """The sentences of `rows` with their neighbours."""
-        middles = self.rows[rows]
-        return SentencesInContext(
-            *(take(self.text.sentences, middles + shift) for shift in (0, -1, 1))
-        )
+        """Return the sentences of `rows` with their neighbours."""
+        found = (take(self.text.sentences, self.rows[rows] + shift) for shift in (0, -1, 1))
+        return SentencesInContext(*found)
 
 
 class _Source:
@@ -114,12 +109,9 @@ class _Source:
 
 
 def expanded(model: SentenceEncoder, larger: WordVectors) -> tuple[SentenceEncoder, int]:
-    """The model with the words of `larger` added (Kiros et al. 2015, 2.2), and the number of added
-    words.
-
-    A linear map, fitted by least squares on the common words, maps the other vectors to the
-    model's. The decoders still predict only the words of the text.
-    """
+    """Return the model with the words of `larger` added, and their number (Kiros et al. 2015, 2.2).
+    A linear map is fitted by least squares on the common words. It maps the other vectors to the
+    model's vectors. The decoders still predict only the words of the text."""
     assert isinstance(model.encoder, Context)
     vocabulary, matrix = model.vocabularies["words"], model.encoder.encoder.input.table
     own = vocabulary.words[vocabulary.specials :]

@@ -1,8 +1,8 @@
 """MaLSTM: the distance of an LSTM's states of two sentences (Mueller & Thyagarajan 2016).
 
 Word vectors are not trained. The LSTM starts from small Gaussian weights and open forget gates. It
-is pre-trained on other labelled pairs, if there are any, then trained on the data and on copies of
-it with synonyms.
+is first trained on other labelled pairs, if there are any, and then on the data and on copies of
+them with synonyms.
 """
 
 from collections.abc import Sequence
@@ -22,27 +22,24 @@ from paraloom.models.embeddings.tasks import RunInputs
 from paraloom.models.embeddings.training.initial_model import device_of, new_model
 from paraloom.models.errors import UserError
 from paraloom.papers.analyses.transfer import pair_features
-from paraloom.papers.datasets.splits import pool, shares, split
-from paraloom.papers.datasets.synonyms import augmented, read_synonyms
+from paraloom.papers.datasets.splits import augmented, pool, read_synonyms, shares, split
 from paraloom.papers.heads import Manhattan
-from paraloom.papers.label_trainer import LabelTrainer, label_errors
 from paraloom.papers.options import SystemOptions
+from paraloom.papers.tasks.similarity import LabelTrainer, label_errors
 
-_SCALE = 0.01  # standard deviation of the initial weights; chosen on held-out pairs of SICK
+_SCALE = 0.01  # standard deviation of the initial weights, chosen on held-out pairs of SICK
 _FORGET = 2.5  # initial bias of the forget gates
 FOLDS = 5
 _C = (1.0, 10.0, 100.0)
-_GAMMA = (0.1, 0.3, 1.0)  # over the number of features
+_GAMMA = (0.1, 0.3, 1.0)  # divided by the number of features
 
 
 def train(
     options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
-    """Train on labelled pairs; the model predicts labels.
-
-    The metrics are the trainer's, the numbers of pairs, `bandwidth` (of the calibration), `test`,
-    `uncalibrated` (the same without calibration) and, for SICK, `entailment`.
-    """
+    """Train a model that predicts labels on labelled pairs. The metrics are the trainer's, the
+    numbers of pairs, `bandwidth` (of the calibration), `test`, `uncalibrated` (the same without
+    calibration) and, for SICK, `entailment`."""
     section = options.malstm
     assert section is not None
     data = split(section.data, held_out=section.held_out, train_trial=True)
@@ -56,19 +53,16 @@ def train(
     model.head = head
     initialise(model.encoder, seed)
 
-    def trainer_of(train: LabelledPairs, development: LabelledPairs) -> LabelTrainer:
-        return LabelTrainer(
-            model, train, development, seed, algorithm="adadelta", patience=section.patience
-        )
-
+    settings: dict[str, Any] = {"algorithm": "adadelta", "patience": section.patience}
     if other:
-        trainer_of(*shares(pool(other), (1 - section.held_out, section.held_out))).fit()
+        rest, held_out = shares(pool(other), (1 - section.held_out, section.held_out))
+        LabelTrainer(model, rest, held_out, seed, **settings).fit()
     pairs = data.train
     if section.synonyms:
         synonyms = read_synonyms(section.synonyms)
         more = augmented(data.train, synonyms, section.augmented, seed=seed)
         pairs = pool([replace(data.train, entailment=None), more])
-    trainer = trainer_of(pairs, data.development)
+    trainer = LabelTrainer(model, pairs, data.development, seed, **settings)
     trainer.fit()
     metrics = {
         "pairs": len(data.train),
@@ -95,9 +89,7 @@ def initialise(encoder: nn.Module, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     networks = [module for module in encoder.modules() if isinstance(module, nn.LSTM)]
     if not networks:
-        raise UserError(
-            "embeddings.model: MaLSTM needs an encoder with an LSTM in it, such as lstm"
-        )
+        raise UserError("embeddings.model: MaLSTM needs an encoder with an LSTM, such as lstm")
     with torch.no_grad():
         for network in networks:
             from_input, recurrent, bias, other_bias = network.all_weights[0]
@@ -109,7 +101,7 @@ def initialise(encoder: nn.Module, seed: int) -> None:
 
 
 def rescaled(data: LabelledPairs, scale: tuple[float, float]) -> LabelledPairs:
-    """A data set with its labels rescaled to another scale."""
+    """Rescale the labels of a data set to another scale."""
     relative = (data.scores - data.scale[0]) / (data.scale[1] - data.scale[0])
     scores = scale[0] + relative * (scale[1] - scale[0])
     return replace(data, scores=scores, scale=scale, entailment=None)
@@ -118,14 +110,9 @@ def rescaled(data: LabelledPairs, scale: tuple[float, float]) -> LabelledPairs:
 def entailment(
     embed: Embed, train: LabelledPairs, tests: Sequence[LabelledPairs], *, seed: int
 ) -> dict[str, Any]:
-    """Train an RBF-kernel SVM, one versus the rest, on |a − b| and a ⊙ b.
-
-    Cross-validation in `FOLDS` selects C and γ. Features are standardised, which the paper does not
-    mention.
-
-    Returns, in percent, `cross_validation` (accuracy of the selected C and γ), and `accuracy` by
-    data set.
-    """
+    """Train a one-versus-rest SVM with an RBF kernel on |a − b| and a ⊙ b. Cross-validation in
+    `FOLDS` selects C and γ. Features are standardised, which the paper does not mention.
+    `cross_validation` and the `accuracy` by data set are in percent."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.pipeline import make_pipeline
@@ -136,19 +123,14 @@ def entailment(
     of_each = "onevsrestclassifier__estimator__"
     gammas = [gamma / features.shape[1] for gamma in _GAMMA]
     grid = {f"{of_each}C": _C, f"{of_each}gamma": gammas}
-    one_versus_rest = OneVsRestClassifier(SVC(kernel="rbf", cache_size=500))
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), one_versus_rest),
-        grid,
-        cv=StratifiedKFold(FOLDS, shuffle=True, random_state=seed),
-    )
+    svms = OneVsRestClassifier(SVC(kernel="rbf", cache_size=500))
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    search = GridSearchCV(make_pipeline(StandardScaler(), svms), grid, cv=folds)
     search.fit(features, _judgments(train))
     accuracy = {}
     for data in tests:
-        features = pair_features(embed, data.first, data.second)
-        accuracy[f"{data.group} {data.name}"] = 100 * float(
-            search.score(features, _judgments(data))
-        )
+        share = search.score(pair_features(embed, data.first, data.second), _judgments(data))
+        accuracy[f"{data.group} {data.name}"] = 100 * float(share)
     return {"cross_validation": 100 * float(search.best_score_), "accuracy": accuracy}
 
 

@@ -1,23 +1,25 @@
 """Phrases by a contrastive margin on dot products (pairwise GRU; Zhou, Huang & Ji 2017).
 
-With `model: gru` the vector of a phrase is the GRU's last state; any other encoder can be used. If
-there are `initial_vectors`, pairs with other words are left out and the vectors are not trained, as
-in the paper.
+With `model: gru`, the vector of a phrase is the GRU's last state. Any other encoder can be used.
+With `initial_vectors`, pairs with other words are left out and the vectors are not trained, as in
+the paper.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
+from paraloom.models.embeddings.comparison import ComparedModel
 from paraloom.models.embeddings.encoders.base import Encoder
 from paraloom.models.embeddings.ragged_columns import Kind, Sentences, fingerprints, take_all
 from paraloom.models.embeddings.tasks import RunInputs
@@ -25,19 +27,26 @@ from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress, Trainer
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from paraloom.models.errors import UserError
+from paraloom.models.hashing import text_hashes, threshold
 from paraloom.models.text.vectors import load_vectors
-from paraloom.papers.options import SystemOptions
-from paraloom.papers.tasks.phrase_data import PhraseData, read_phrase_data
+from paraloom.papers.analyses.phrase_tests import (
+    choose,
+    is_turney2012,
+    percent_chosen,
+    read_semeval2013,
+    read_turney2012,
+    semeval2013_training,
+    turney2012_mean,
+)
+from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
+from paraloom.papers.options import PhrasesOptions, SystemOptions
 
 
 def train(
     options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
-    """Train on phrase pairs.
-
-    The metrics are the trainer's, `held_out` (pairs of the test), `development_pairs`, and
-    `choose_among_100` on the test pairs (None if they are too few).
-    """
+    """Train on phrase pairs. The metrics are the trainer's, `held_out` (pairs of the test),
+    `development_pairs`, and `choose_among_100` on the test pairs (None if they are too few)."""
     section = options.phrases
     assert section is not None
     initial = load_vectors(Path(options.vector_file)) if options.vector_file else None
@@ -51,7 +60,7 @@ def train(
         )
     model = new_model(options, [data.phrases], seed, language=language, initial=initial)
     compared, evaluate = model.named("model"), data.development
-    pool, phrases = Phrases.of(data, model.vocabularies)
+    pool, phrases = examples_of(data, model.vocabularies)
     trainer = PhraseTrainer(
         model.encoder,
         Memory(pool, section.table),
@@ -75,6 +84,109 @@ def train(
     return metrics
 
 
+_NONE = np.zeros(0, np.int64)
+AMONG = 100  # phrases, one of which is the paraphrase (Zhou et al. 2017, 3.1)
+
+
+class PhraseData(NamedTuple):
+    """The data of a training. Without `contrasts`, contrast phrases are sampled from `phrases`."""
+
+    phrases: pa.StringArray  # distinct
+    train: PhrasePairs
+    contrasts: NDArray[np.int64] | None  # [n, c]: rows of `phrases`, or −1 for no phrase
+    development: Callable[[ComparedModel], float] | None  # higher is better
+    development_pairs: int
+    test: PhrasePairs
+
+    def take(self, rows: NDArray[np.int64]) -> "PhraseData":
+        """Return the data with only these training pairs."""
+        contrasts = None if self.contrasts is None else self.contrasts[rows]
+        return self._replace(train=self.train.take(rows), contrasts=contrasts)
+
+    def chosen(self, model: ComparedModel) -> NDArray[np.bool_] | None:
+        """Return whether each test pair's paraphrase is found, [n], or None if there are too
+        few."""
+        enough = len(self.test) and len(self.phrases) > AMONG
+        return choose(model, self.test, self.phrases) if enough else None
+
+
+def read_phrase_data(section: PhrasesOptions, known: pa.StringArray | None) -> PhraseData:
+    """Read the data of the task.
+
+    A phrase task has no test pairs, because its test set is published with it.
+
+    Args:
+        known: the words with vectors. By default, all words are known.
+    """
+    path = Path(section.table)
+    if path.is_dir():
+        data = _of_semeval(path, section.held_out)
+    elif is_turney2012(path):
+        data = _of_turney(path, section.held_out)
+    else:
+        data = _of_table(path, section, known)
+    if section.development:
+        other = Path(section.development)
+        if other.is_dir():
+            words = read_semeval2013(other, ("train",))["train"]
+            evaluate = partial(semeval2013_training, data=words)
+        else:
+            evaluate = partial(turney2012_mean, questions=read_turney2012(other))
+        data = data._replace(development=evaluate, development_pairs=0)
+    return data
+
+
+def _of_table(path: Path, section: PhrasesOptions, known: pa.StringArray | None) -> PhraseData:
+    pairs = read_phrase_pairs(path, known)
+    parts = split(pairs, section.held_out, section.split)
+    phrases = pairs.phrases()
+    count = len(parts.development)
+    evaluate = partial(percent_chosen, pairs=parts.development, others=phrases)
+    enough = count and len(phrases) > AMONG
+    return PhraseData(phrases, parts.train, None, evaluate if enough else None, count, parts.test)
+
+
+def _of_semeval(folder: Path, held_out: float) -> PhraseData:
+    """Return words and phrases with the same meaning. Any training phrase may be a contrast."""
+    data = read_semeval2013(folder, ("train",))["train"]
+    development = text_hashes(data.phrases) < threshold(held_out)
+    used = ~development
+    rest = PhrasePairs(data.words, data.phrases).take(used & data.same)
+    phrases = pa.concat_arrays([data.take(used).words, data.take(used).phrases]).unique()
+    evaluate = partial(semeval2013_training, data=data.take(development))
+    count = int(development.sum())
+    return PhraseData(phrases, rest, None, evaluate if count else None, count, rest.take(_NONE))
+
+
+def _of_turney(path: Path, held_out: float) -> PhraseData:
+    """Return two examples for each question. The first has the stem, the solution and the other
+    choices (5 choices). The second has the solution, the stem and the stem's words in reverse order
+    (10 choices)."""
+    questions = read_turney2012(path)
+    hashes = text_hashes(pa.array([question.stem for question in questions]))
+    chosen = hashes < threshold(held_out)
+    development = [q for q, left_out in zip(questions, chosen, strict=True) if left_out]
+    train = [q for q, left_out in zip(questions, chosen, strict=True) if not left_out]
+    if not train:
+        raise UserError(
+            f"{path}: no question is left to train on; lower embeddings.phrases.held_out"
+        )
+    left, right, others = [], [], list[Sequence[str]]()
+    for question in train:
+        solution, *wrong = question.five
+        left += [question.stem, solution]
+        right += [solution, question.stem]
+        others += [wrong, [question.reverse]]
+    pairs = PhrasePairs(pa.array(left), pa.array(right))
+    phrases = pa.array([*left, *(phrase for of in others for phrase in of)]).unique()
+    rows = {phrase: row for row, phrase in enumerate(phrases.to_pylist())}
+    contrasts = np.full((len(pairs), max(map(len, others))), -1)
+    for row, of in enumerate(others):
+        contrasts[row, : len(of)] = [rows[phrase] for phrase in of]
+    evaluate = partial(turney2012_mean, questions=development) if development else None
+    return PhraseData(phrases, pairs, contrasts, evaluate, len(development), pairs.take(_NONE))
+
+
 @dataclass(frozen=True, eq=False)
 class PhraseExamples(Pool["PhraseExamples"]):
     """n pairs (p₁, p₂) with their contrast phrases, as rows of a list of phrases."""
@@ -89,41 +201,38 @@ class PhraseExamples(Pool["PhraseExamples"]):
         return len(self.left)
 
     def take(self, rows: NDArray[np.int64]) -> Self:
-        """The pairs of `rows`, in their order."""
+        """Return the pairs of `rows`, in their order."""
         contrasts = None if self.contrasts is None else self.contrasts[rows]
         return type(self)(self.left[rows], self.right[rows], contrasts)
 
 
-class Phrases(NamedTuple):
-    """The distinct phrases that contrasts are sampled from, as ids, and the pairs."""
-
-    pool: PhraseExamples
-    phrases: Sentences
-
-    @classmethod
-    def of(cls, data: PhraseData, vocabularies: Mapping[Kind, Vocabulary]) -> Self:
-        """The phrases in the ids of the vocabularies; pairs of equal ids are left out."""
-        ids = ids_by_kind(vocabularies, data.phrases)
-        _, first, row = np.unique(
-            fingerprints(next(iter(ids.values()))), return_index=True, return_inverse=True
-        )
-        left, right = (row[pc.index_in(side, data.phrases).to_numpy()] for side in data.train)
-        keep = left != right
-        contrasts = data.contrasts
-        if contrasts is not None:
-            contrasts = np.where(contrasts < 0, -1, row[contrasts])[keep]
-        pool = PhraseExamples(left[keep], right[keep], contrasts, int((~keep).sum()))
-        return cls(pool, take_all(ids, first))
+def examples_of(
+    data: PhraseData, vocabularies: Mapping[Kind, Vocabulary]
+) -> tuple[PhraseExamples, Sentences]:
+    """Return the pairs, and the distinct phrases that contrasts are sampled from, as ids. Pairs of
+    equal ids are left out."""
+    ids = ids_by_kind(vocabularies, data.phrases)
+    _, first, row = np.unique(
+        fingerprints(next(iter(ids.values()))), return_index=True, return_inverse=True
+    )
+    left, right = (row[pc.index_in(side, data.phrases).to_numpy()] for side in data.train)
+    keep = left != right
+    contrasts = data.contrasts
+    if contrasts is not None:
+        contrasts = np.where(contrasts < 0, -1, row[contrasts])[keep]
+    pool = PhraseExamples(left[keep], right[keep], contrasts, int((~keep).sum()))
+    return pool, take_all(ids, first)
 
 
 class PhraseTrainer(Trainer[PhraseExamples]):
-    """Plain gradient steps; `fit` leaves the weights of the epoch with the best score.
+    """Trains by plain gradient steps. `fit` leaves the weights of the epoch with the best score.
 
     Args:
         phrases: contrasts are sampled from these, uniformly and for each pair separately.
-        train_words: whether word vectors are trained; if not, an encoder that has nothing else is
-            not trained.
-        evaluate: returns the score of the present weights; None: `fit` leaves the last weights.
+        train_words: whether to train word vectors. If not, an encoder without other weights is not
+            trained.
+        evaluate: returns the score of the present weights. Without it, `fit` leaves the last
+            weights.
     """
 
     adam = False
@@ -145,12 +254,12 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         super().__init__(encoder, source, options.replace(**steps), seed, evaluate=evaluate)
 
     def new_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
-        """Plain gradient descent, with the gradient of λ_c ‖W‖²."""
+        """Return plain gradient descent, with the gradient of λ_c ‖W‖²."""
         rate, decay = self.options.learning_rate, 2 * self.options.lambda_c
         return torch.optim.SGD(weights, rate, weight_decay=decay, fused=True)
 
     def fit(self) -> Progress:
-        """Train to the end; leave the best or last weights."""
+        """Train to the end, and leave the best or last weights."""
         if not self.weights and not self.matrices:
             if self.evaluate is not None:
                 self.progress.best = self.evaluate()
@@ -163,7 +272,7 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         torch.manual_seed((self.seed << 40) + self.progress.step)
 
     def contrasts(self, batch: PhraseExamples) -> NDArray[np.int64]:
-        """The contrast phrases of the next step, [n, k]; −1 for no phrase, or for a phrase of the
+        """Return the contrast phrases of the next step, [n, k], or −1 for no phrase or one of the
         pair."""
         found = batch.contrasts
         if found is None:
@@ -174,13 +283,11 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         return np.where(own, -1, found)
 
     def train_on(self, batch: PhraseExamples) -> None:
-        """One step on a mini-batch; every phrase in it is encoded once."""
+        """Make one step on a mini-batch. Every phrase in it is encoded once."""
         rows = self.contrasts(batch)
         n, k = rows.shape
-        used, index = np.unique(
-            np.concatenate([batch.left, batch.right, rows.clip(min=0).ravel()]),
-            return_inverse=True,
-        )
+        every = np.concatenate([batch.left, batch.right, rows.clip(min=0).ravel()])
+        used, index = np.unique(every, return_inverse=True)
         self.seed_noise()
         vectors = dropout(self.encode(take_all(self.phrases, used)), self.section.dropout)
         vectors = vectors.index_select(0, torch.from_numpy(index).to(self.device))
@@ -191,7 +298,8 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         self.optimizer_step(contrastive_loss(left, right, contrasts, allowed, margin))
 
     def metrics(self) -> dict[str, Any]:
-        """The metrics of any trainer, the best score, its epoch, and the number of epochs."""
+        """Return the metrics of any trainer, the best score, its epoch, and the number of
+        epochs."""
         found = super().metrics()
         if not self.progress.step:
             found |= {"pairs": self.source.rows, "loss": None}
@@ -203,11 +311,12 @@ class PhraseTrainer(Trainer[PhraseExamples]):
 def contrastive_loss(
     left: Tensor, right: Tensor, contrasts: Tensor, allowed: Tensor, margin: float
 ) -> Tensor:
-    """Mean over n pairs (p₁, p₂) of the hinges over their k contrast phrases cᵢ, a scalar:
+    """Return the mean over n pairs (p₁, p₂) of the hinges over their k contrast phrases cᵢ, a
+    scalar:
 
         Σᵢ max(0, δ - p₁·p₂ + p₁·cᵢ)                                (Zhou, Huang & Ji 2017, 2.4)
 
-    `contrasts` are [n, k, dim]; `allowed`, [n, k], is 1 where a contrast phrase counts, else 0.
+    `contrasts` are [n, k, dim]. `allowed`, [n, k], is 1 where a contrast phrase counts, else 0.
     """
     hinges = margin - torch.linalg.vecdot(left, right).unsqueeze(1)
     hinges = hinges + (contrasts @ left.unsqueeze(2)).squeeze(2)

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from benchmarks.noisy_bitext import KINDS, add_noise, read_sides
-from benchmarks.untranslated import CONDITIONS
+from benchmarks.untranslated import CONDITIONS, KINDS, add_noise, read_sides
 from paraloom.beam_jobs.transforms.conditions import Predicate, reasons
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.text.language_identifier import LANGUAGES, _model

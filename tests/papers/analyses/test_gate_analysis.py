@@ -141,7 +141,7 @@ def test_scores_are_stretched_to_the_scale_set_by_set() -> None:
         ("y 2", 5.0, (pytest.approx(2.5), 4.0)),
     ]
     assert for_b[0].data == "STS 2014 x" and for_b[0].second == "x 3'"
-    assert for_b[0].errors == (4.0, 0.0)
+    assert for_b[0].scores == (for_b[0].label + 4.0, for_b[0].label)
     assert [d.first for d in for_a] == ["x 0", "x 1"] or [d.first for d in for_a] == ["x 1", "x 0"]
 
 

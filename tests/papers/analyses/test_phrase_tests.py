@@ -18,7 +18,7 @@ from paraloom.models.embeddings.comparison import ComparedModel, Scores, Vectors
 from paraloom.models.embeddings.datasets.phrases import read_phrases
 from paraloom.models.text.tokens import PairText
 from paraloom.papers.analyses import phrase_table, phrase_tests
-from paraloom.papers.analyses.phrase_pairs import LONGEST, SCHEMA, find_phrases
+from paraloom.papers.analyses.phrase_table import LONGEST, SCHEMA, find_phrases
 from paraloom.papers.analyses.phrase_tests import (
     Question,
     WordsAndPhrases,
@@ -172,7 +172,7 @@ def test_held_out_pairs_are_those_of_the_models_training(tmp_path: Path, capsys:
         assert found["choose among 100"]["accuracy"] == pytest.approx(100 * accuracy.mean())
     capsys.readouterr()
     assert cli.main([*command, "--model", str(tmp_path / splits[0]), *arguments]) == 2
-    assert "--held-out means other pairs for each model" in capsys.readouterr().err
+    assert "--held-out: these models held out pairs in different ways" in capsys.readouterr().err
 
 
 PAIRS = [

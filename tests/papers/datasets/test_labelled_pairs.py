@@ -7,8 +7,7 @@ import pytest
 
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.errors import UserError
-from paraloom.papers.datasets.splits import STS_SHARES, shares, split
-from paraloom.papers.datasets.synonyms import augmented, read_synonyms
+from paraloom.papers.datasets.splits import STS_SHARES, augmented, read_synonyms, shares, split
 from tests.labelled import labelled, write_sick
 
 

@@ -20,8 +20,14 @@ from paraloom.papers.analyses.phrase_tests import read_turney2012, turney2012
 from paraloom.papers.datasets.phrases import PhrasePairs
 from paraloom.papers.options import PhrasesOptions, SystemOptions
 from paraloom.papers.tasks import phrases
-from paraloom.papers.tasks.phrase_data import PhraseData, read_phrase_data
-from paraloom.papers.tasks.phrases import PhraseExamples, Phrases, PhraseTrainer, contrastive_loss
+from paraloom.papers.tasks.phrases import (
+    PhraseData,
+    PhraseExamples,
+    PhraseTrainer,
+    contrastive_loss,
+    examples_of,
+    read_phrase_data,
+)
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 from tests.models.embeddings.training.test_trainer import DIM, make_trainer, pool_of
 from tests.run_helpers import Patch
@@ -119,7 +125,7 @@ def test_phrases_of_the_same_ids_are_one() -> None:
     contrasts = np.array([[3, -1], [4, 3], [2, 4]])
     data = PhraseData(texts, pairs, contrasts, None, 0, pairs)
     vocabulary = vocabulary_of([texts])
-    pool, phrases = Phrases.of(data, {"words": vocabulary})
+    pool, phrases = examples_of(data, {"words": vocabulary})
     ids = np.split(phrases["words"].ids, phrases["words"].offsets[1:-1])
     names = [" ".join(vocabulary.words[i] for i in row) for row in ids]
     assert sorted(names) == ["a dog", "a hound", "x", "y"] and pool.identical == 1

@@ -26,7 +26,7 @@ from paraloom.models.embeddings.comparison import ComparedModel, Embed, cosines,
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.errors import UserError
-from paraloom.papers.label_trainer import label_errors
+from paraloom.papers.tasks.similarity import label_errors
 from tests.labelled import labelled
 from tests.small_encoder import NUMBERED, small_encoder
 
