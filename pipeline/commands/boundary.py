@@ -15,7 +15,7 @@ _MEMORY = ("MemoryError", "out of memory", "llocate memory", "bad_alloc")
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Return whether Ctrl-C caused an error. Some C modules convert KeyboardInterrupt."""
+    """Return whether Ctrl-C caused an error. Some C modules raise another error for Ctrl-C."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
@@ -24,8 +24,7 @@ def is_interrupt(error: BaseException | None) -> bool:
 def in_a_line(error: BaseException) -> str:
     """Return an error as one line: its notes (see `reading`), the cause and the remedy.
 
-    The traceback of an unexpected error is written to
-    a log file, and the line names this log file.
+    The traceback of an unexpected error is written to a log file, and the line names this file.
     """
     if isinstance(error, typer.TyperException):
         return _usage(error)

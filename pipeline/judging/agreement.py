@@ -104,8 +104,8 @@ def judged_rows(
     """Find the rows of judged pairs.
 
     Returns:
-        - for each judged pair, its first row, with the columns `more` and, as `meets`, whether the
-          row meets the conditions.
+        - the first row of each judged pair. The value `meets` of a row is whether the row meets the
+          conditions.
         - for each score, the number of rows in each decile. Rows that do not meet the conditions
           or have equal sides do not count.
     """

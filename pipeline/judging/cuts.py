@@ -59,7 +59,7 @@ class AgreementRecord(Lenient):
     alpha: float | None = None  # Krippendorff's alpha between the judges
     judgments: int = 0
     gone: int = 0  # number of judgments whose texts the run does not contain
-    where: list[str] = Field(default=[])  # the conditions
+    where: list[str] = Field(default=[])  # conditions of --where
     outside: int = 0  # number of judged pairs that do not meet the conditions
     scores: dict[str, ScoreAgreement]
     cuts: list[Cut]  # one for each wanted precision; empty if no cut can be measured
@@ -79,9 +79,9 @@ class JudgedRecord(StageRecord, stage="judged"):
 def recommend(scores: Mapping[str, ScoreAgreement], wanted: float) -> Cut | None:
     """Return the cut that keeps the most rows among the cuts that reach the `wanted` precision.
 
-    Among cuts that keep the same percentage of all rows, the most precise cut is returned. If no
-    cut reaches the precision, return the cut whose interval has the highest lower end. If no cut
-    can be measured, return None.
+    Among cuts that keep the same whole percentage of all rows, return the cut with the highest
+    precision. If no cut reaches the precision, return the cut whose interval has the highest lower
+    end. If no cut can be measured, return None.
     """
     total = max((sum(of.rows) for of in scores.values()), default=0)
 

@@ -106,7 +106,7 @@ def sample_corpus(
 def sample_rows(
     tables: Iterable[pa.Table], missed: Criteria | None, count: int, seed: int
 ) -> pa.Table:
-    """Draw random rows, or the rows nearest to the bound of the only condition that they fail."""
+    """Draw random rows, or the nearest rows that fail exactly one condition of `missed`."""
 
     def turns() -> Iterator[pa.Table]:
         for table in tables:

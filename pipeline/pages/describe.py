@@ -129,7 +129,7 @@ def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
 
 
 def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
-    """Return each evaluation data set: name, sentences, and the rows that each rule excluded."""
+    """Return each evaluation data set's name and size, and how many rows each rule excluded."""
     data_sets = (record.find(ExcludeRecord) or ExcludeRecord()).data_sets
     rejected = (record.find(PairsRecord, "select") or PairsRecord()).rejected
     return [
@@ -190,7 +190,7 @@ class EvaluationTable(NamedTuple):
 
 
 def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:
-    """Return a table of evaluations. Each evaluation is a round's name, or "", and its record."""
+    """Return a table of evaluations, given as the names of rounds (or "") and the records."""
     results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
     models = list(dict.fromkeys(model for _, _, model in results))
     columns = ["data set", "pairs"]

@@ -58,7 +58,7 @@ def license_name(license: str) -> str:
 
 
 def license_metadata(license: str | None, link: str | None = None) -> dict[str, str]:
-    """Return the metadata of a licence, which is None if it is unknown.
+    """Return the metadata of a licence. `license` is None if the licence is unknown.
 
     >>> license_metadata("MIT"), license_metadata("CzEng: research only", "LICENSE")["license_name"]
     ({'license': 'mit'}, 'czeng-research-only')

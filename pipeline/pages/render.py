@@ -57,7 +57,7 @@ def environment(**options: Any) -> Environment:
 
 @cache
 def _environment(*, html: bool) -> Environment:
-    """Return an environment with this package's functions, as functions and as filters."""
+    """Return an environment with the functions of the modules below, as globals and as filters."""
     made = environment(autoescape=html, finalize=None if html else plain)
     modules = (describe, judged, plots, shown, sys.modules[__name__])
     functions = {

@@ -48,7 +48,7 @@ def last_name(path: str) -> str:
 
 
 def without_folders(value: Any) -> Any:
-    """Remove values that are None, and shorten each path in strings to its last name."""
+    """Return the values that are not None, with each path shortened to its last name."""
     if isinstance(value, Mapping):
         return {key: without_folders(of) for key, of in value.items() if of is not None}
     if isinstance(value, list):

@@ -221,7 +221,7 @@ def thresholds(criteria: Criteria) -> list[tuple[Predicate, Criteria]]:
 
 
 def regions(criteria: Criteria, deciles: Mapping[str, Deciles]) -> dict[str, Interval]:
-    """Return the lowest and the highest value that the criteria allow for each limited score."""
+    """Return the lowest and the highest value of each score that the criteria limit."""
     found: dict[str, Interval] = {}
     for each in limits_of(criteria):
         score = each.column.removesuffix(schema.decile(""))

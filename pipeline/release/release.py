@@ -28,7 +28,7 @@ _ADDRESS = re.compile(r"https?://[^\s<>\"\\|@]+")
 SUMS = "SHA256SUMS"
 LICENSE = "LICENSE"
 _SHARDS = [f"{at}/{split}-*" for at in ("data", "pairs", "triplets") for split in (TRAIN, TEST)]
-"""A push deletes earlier files with these patterns, because a new release may have fewer files."""
+"""Patterns of earlier files that a push deletes, because a new release may have fewer files."""
 
 
 def make_release(

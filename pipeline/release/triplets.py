@@ -48,7 +48,7 @@ _COLUMNS = ("source", "reference", "translation")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TripletOptions:
-    """The options `--triplets…` of `paraloom publish`."""
+    """The options of `paraloom publish --triplets`."""
 
     kinds: tuple[str, ...]
     model: str | None = None  # an encoder, or None for the encoder of the run
@@ -129,7 +129,7 @@ def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
 
 
 class _Near:
-    """Makes negatives of the kind `near`: the nearest other positives within the bounds."""
+    """Makes negatives of the kind `near`: the nearest other positive within the bounds."""
 
     def __init__(self, rows: Rows, options: TripletOptions) -> None:
         from paraloom.models.embeddings.applications.mining import write_texts
@@ -166,7 +166,7 @@ class _Near:
         return {NEAR: [text if any(ok) else None for text, ok in zip(texts, usable, strict=True)]}
 
     def _same(self, own: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Return which found pairs share the source or a text with the own pair: bool [n, k]."""
+        """Return which found pairs share the source or a text with the pair itself: bool [n, k]."""
         source, *texts = self.hashes
         none = text_hashes(pa.array([""]))  # pairs that were not translated have an empty source
         same = [(source[found] == source[own][:, None]) & (source[found] != none)]
@@ -174,7 +174,7 @@ class _Near:
         return np.asarray(np.any(same, axis=0))
 
     def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
-        """Return which pairs the cross-encoder accepts, of the first usable pairs: bool [n, k]."""
+        """Return which of the first usable pairs the cross-encoder accepts: bool [n, k]."""
         from paraloom.models.scorers.learned.sentence_similarity import cross_encoder
 
         asked = usable & (np.cumsum(usable, axis=1) <= _JUDGED)
@@ -256,7 +256,7 @@ def write_triplets(
 
 
 def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[pa.Table]:
-    """Yield the triplets of a split in blocks, and store each new block in `rows.work`."""
+    """Yield the triplets of a split in blocks. Read stored blocks, and store new blocks."""
     opened: list[Maker] = []
     with meter(f"triplets {split.name}", split.rows, "pairs") as progress:
         for block in rows.blocks():

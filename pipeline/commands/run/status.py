@@ -145,7 +145,7 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
 
 
 def _is_running(folder: str) -> bool:
-    """Return whether a process on this machine has locked the run. It is True in object stores."""
+    """Return whether a process on this machine has locked the run, or True in an object store."""
     if storage.is_remote(folder):
         return True  # there is no lock, and any machine may run the stages
     try:
