@@ -23,10 +23,6 @@ class UserError(Exception):
 
     The message is one line that names the cause and, if possible, the remedy. The command line
     prints the message without a traceback and exits with code 2.
-
-    >>> raise UserError("data/a.gz: no such file")
-    Traceback (most recent call last):
-    paraloom.models.errors.UserError: data/a.gz: no such file
     """
 
 
@@ -41,15 +37,9 @@ class EmptyFileError(UserError):
 
 @contextmanager
 def reading(what: object) -> Iterator[None]:
-    """Add a note to every exception in the block that says what was being read.
+    """Add the note `what`, the name of the data that is read, to every exception in the block.
 
     The command line prints the note before the error's message.
-
-    >>> with reading("a.json"):
-    ...     raise ValueError("line 3: a comma is missing")
-    Traceback (most recent call last):
-    ValueError: line 3: a comma is missing
-    a.json
     """
     try:
         yield
@@ -62,13 +52,13 @@ def reading(what: object) -> Iterator[None]:
 def in_one_line(what: str) -> Iterator[None]:
     """Convert a library's errors in the block to a UserError whose message begins with `what`.
 
-    `SystemExit` and Rust's `PanicException`, a BaseException, are converted, too.
+    `SystemExit` and the panics of Rust libraries are converted, too.
     """
     try:
         yield
     except UserError:
         raise
-    except BaseException as error:
+    except BaseException as error:  # PyO3 raises panics as `PanicException`, a BaseException
         failed = isinstance(error, Exception | SystemExit)
         if not failed and type(error).__name__ != "PanicException":
             raise

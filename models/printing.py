@@ -1,4 +1,4 @@
-"""Output for people on standard output and standard error.
+"""Printing of text on standard output and standard error.
 
 Printed sentences and names may come from untrusted files. A terminal would execute the escape
 sequences in them, so control characters are replaced by a visible form.
@@ -16,7 +16,7 @@ from typing import IO, Any
 INTERRUPTED = "paraloom: interrupted; the same command resumes"
 """Printed after Ctrl-C has ended a command."""
 
-# In order: C0 except tab and line feed, DEL and C1, line separators with overrides of the text
+# In order: C0 except tab and line feed, DEL and C1, line separators and overrides of the text
 # direction, isolates of the text direction, and surrogates, which cannot be encoded.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -41,10 +41,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 class Lossy:
-    """A stream that ignores write errors, such as a full disk or a closed pipe.
-
-    It is used for messages and logs, whose loss must not end a run.
-    """
+    """A stream for messages and logs. It ignores write errors, such as a full disk."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""Progress of long work. A terminal shows a bar; other outputs get a line every 15 seconds."""
+"""Progress of long work. A terminal shows a bar. Other outputs get a line every 15 seconds."""
 
 import sys
 import threading
@@ -16,15 +16,15 @@ from paraloom.models.printing import on_one_line, say
 
 _LINE_EVERY = 15.0  # seconds between lines
 SHOW_CURSOR = "\x1b[?25h\n"  # escape sequence that shows the cursor again
-_WHOLE_TIME = 1e9  # seconds over which the rate is averaged: all of the work
+_WHOLE_TIME = 1e9  # seconds over which the rate is averaged; longer than any work
 
 listeners: list[Callable[[int], None]] = []
-"""Functions of a batch size. The last one is called for the models passed to `hear_batches`."""
+"""Functions that receive the number of sentences in a batch. Only the last function is called."""
 _TELLING = threading.Lock()
 
 
 def hear_batches(model: Any) -> None:
-    """Call the last listener for every batch that a model of sentence-transformers computes."""
+    """Call the last of `listeners` for every batch that a sentence-transformers model computes."""
 
     def tell(_: Any, inputs: tuple[Any, ...], __: Any) -> None:
         with _TELLING:  # several threads may compute batches
@@ -36,7 +36,7 @@ def hear_batches(model: Any) -> None:
 
 
 class Meter:
-    """Displays the progress of one piece of work. `meter` creates it."""
+    """The progress of one piece of work. `meter` creates it."""
 
     def __init__(self, bar: Progress, task: TaskID) -> None:
         self._bar, self._task = bar, task

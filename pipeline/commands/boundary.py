@@ -15,17 +15,16 @@ _MEMORY = ("MemoryError", "out of memory", "llocate memory", "bad_alloc")
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Return whether Ctrl-C caused an error, which some C modules convert to other errors."""
+    """Return whether Ctrl-C caused an error. Some C modules raise another error for Ctrl-C."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return an error as one line: the file that was read, the cause and the remedy.
+    """Return an error as one line: its notes (see `reading`), the cause and the remedy.
 
-    The file comes from the notes of the error. The traceback of an unexpected error is written to
-    a log file, and the line names this log file.
+    The traceback of an unexpected error is written to a log file, and the line names this file.
     """
     if isinstance(error, typer.TyperException):
         return _usage(error)
@@ -47,7 +46,6 @@ def in_a_line(error: BaseException) -> str:
 
 
 def _usage(error: typer.TyperException) -> str:
-    """Return the message of a usage error, with the name of the command."""
     message = " ".join(error.format_message().split()).rstrip(".?").replace(". Did", ": did")
     path = getattr(getattr(error, "ctx", None), "command_path", "paraloom")
     command = path.removeprefix("paraloom").strip()

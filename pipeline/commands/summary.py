@@ -55,7 +55,7 @@ def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
     table = number_table("Stages", "stage", numbers=numbers, after=["this time"])
     for name, stage in stages.items():
         rows, rate = ["", "", ""], ""
-        if isinstance(stage, PairsRecord) and stage.round is None:  # else a copy
+        if isinstance(stage, PairsRecord) and stage.round is None:  # else a copy of the best round
             rows = [f"{n:,}" for n in (stage.rows_in, stage.rows_out, stage.rows_rejected)]
             rate = f"{stage.rows_in / max(stage.seconds, 1e-9):,.0f}"
         memory = f"{stage.peak_memory / 2**20:,.0f}" if stage.peak_memory else ""
@@ -65,7 +65,7 @@ def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
 
 
 def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
-    """Return a table with the number of rejected and unselected rows by stage and reason."""
+    """Return a table of the numbers of rejected and unselected rows by stage and reason."""
     rows = ((name, why, f"{n:,}") for name, of in stages.items() for why, n in of.items())
     title = "Rejected and unselected rows"
     return number_table(title, "stage", "reason", numbers=["rows"], rows=rows)

@@ -42,7 +42,7 @@ class JudgedPairs:
     references: npt.NDArray[Any]  # [n], the texts
     scores: dict[str, npt.NDArray[np.float64]]  # [n] for each score
     deciles: dict[str, npt.NDArray[np.int64]]  # [n] for each score
-    rows: dict[str, list[int]]  # by score: number of pairs with different sides in each decile
+    rows: dict[str, list[int]]  # see `ScoreAgreement.rows`
     higher_is_better: dict[str, bool]
     counts: dict[str, Any] = field(default_factory=dict)  # further fields of `AgreementRecord`
 
@@ -57,8 +57,8 @@ def join(
 ) -> JudgedPairs:
     """Join judgments with the scores of their pairs in `shards` of the stage `bucket`.
 
-    The label of a pair is the mean over its judges. A judgment counts if the run contains a pair
-    with the judged texts that meets the conditions. `own` contains the run's third-party scorers.
+    The label of a pair is the mean over its judges. A judgment counts if its texts differ and the
+    first row with these texts meets the conditions. `own` contains the run's third-party scorers.
     """
     labels = by_pair(judgments)
     found, rows = judged_rows(labels, shards, scores, where)
@@ -104,10 +104,10 @@ def judged_rows(
     """Find the rows of judged pairs.
 
     Returns:
-        - for each judged pair, its first row in the run. The value `meets` of a row is whether the
-          row meets the conditions.
-        - for each score, the number of rows in each decile that meet the conditions and have
-          different sides.
+        - the first row of each judged pair. The value `meets` of a row is whether the row meets the
+          conditions.
+        - for each score, the number of rows in each decile. Rows that do not meet the conditions
+          or have equal sides do not count.
     """
     references = pa.array(sorted({reference for reference, _ in wanted}), pa.string())
     columns = [*schema.ROW, "reference", "translation", *more]
@@ -141,8 +141,8 @@ def score_labels(
 ) -> JudgedPairs:
     """Score the labelled pairs of a file or folder (see `read_labelled`).
 
-    Without `names`, use all scorers in `default_names`. Deciles are computed over the pairs with
-    different sides. Labels are scaled to the range from 0 to 100.
+    The default of `names` is `default_names`. Deciles are computed over the pairs with different
+    sides. Labels are scaled to the range from 0 to 100.
     """
     if not Path(path).exists():
         raise UserError(f"--labels {path}: does not exist")
@@ -179,7 +179,7 @@ def score_labels(
 
 
 def default_names(resources: Iterable[str] = ()) -> list[str]:
-    """Return the built-in scorers that need only the two texts or one of the resources."""
+    """Return the built-in scorers that need no resource, or one of `resources`."""
     return [
         name
         for name, scorer in SCORERS.items()
@@ -190,7 +190,7 @@ def default_names(resources: Iterable[str] = ()) -> list[str]:
 def conditions(
     texts: Sequence[str], scores: Sequence[str], kept: Sequence[str] = ()
 ) -> list[Predicate]:
-    """Parse the conditions of `--where` on pairs with these scores and `kept` columns."""
+    """Parse the conditions of `--where`. They may name `scores` and the `kept` columns."""
     try:
         found = [Predicate.parse(text) for text in texts]
         for predicate in found:
@@ -201,10 +201,7 @@ def conditions(
 
 
 def measure(pairs: JudgedPairs, *, good: float, precisions: Sequence[float]) -> AgreementRecord:
-    """Compute correlations, shares of good pairs, and a cut for each wanted precision.
-
-    A pair is good if its label is at least `good`.
-    """
+    """Compute correlations, good pairs by decile, and a cut for each of `precisions`."""
     is_good = pairs.labels >= good
     references = len(np.unique(pairs.references))
     correlations = spearman(pairs.scores, pairs.labels, references)

@@ -21,28 +21,28 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """The best deciles of a score."""
+    """The best deciles of a score, and the precision of their pairs."""
 
     score: str
     deciles: tuple[int, ...]
     wanted: float  # wanted precision
     reached: bool
-    """Whether at least ENOUGH pairs are judged and the Wilson interval is not below `wanted`."""
+    """Whether ENOUGH pairs are judged and the lower end of `wilson` is at least `wanted`."""
     rows: int  # number of rows in the deciles
     judged: int  # number of judged pairs
     good: int  # number of judged pairs that are good
     precision: float  # share of good pairs among the judged pairs
-    wilson: Interval  # 95%
+    wilson: Interval  # 95% interval of the precision
 
 
 class ScoreAgreement(Lenient):
     """The agreement of one score with the labels. Lists have one number for each decile."""
 
-    spearman: float | None  # None if the scores or the labels are constant
+    spearman: float | None  # None for constant scores or labels, and for fewer than two pairs
     interval: Interval | None  # 95%
     good: list[int]  # number of good pairs
     judged: list[int]  # number of judged pairs
-    rows: list[int]  # number of pairs of the run or file with different sides
+    rows: list[int]  # number of pairs with different sides that meet the conditions
     higher_is_better: bool = True
 
 
@@ -51,7 +51,7 @@ class AgreementRecord(Lenient):
 
     pairs: int  # number of judged pairs that count
     references: int  # number of their distinct references
-    rows: int  # number of pairs of the run or file with different sides
+    rows: int  # number of pairs of the run or file with different sides that meet the conditions
     good: float  # least label of a good pair, from 0 to 100
     good_pairs: int
     copies: int = 0  # number of judged pairs with equal sides, which do not count
@@ -59,7 +59,7 @@ class AgreementRecord(Lenient):
     alpha: float | None = None  # Krippendorff's alpha between the judges
     judgments: int = 0
     gone: int = 0  # number of judgments whose texts the run does not contain
-    where: list[str] = Field(default=[])  # conditions on the pairs that count
+    where: list[str] = Field(default=[])  # conditions of --where
     outside: int = 0  # number of judged pairs that do not meet the conditions
     scores: dict[str, ScoreAgreement]
     cuts: list[Cut]  # one for each wanted precision; empty if no cut can be measured
@@ -79,9 +79,9 @@ class JudgedRecord(StageRecord, stage="judged"):
 def recommend(scores: Mapping[str, ScoreAgreement], wanted: float) -> Cut | None:
     """Return the cut that keeps the most rows among the cuts that reach the `wanted` precision.
 
-    Among cuts that keep the same percentage of all rows, return the cut with the highest precision.
-    If no cut reaches the precision, return the cut whose interval has the highest lower end. If no
-    cut can be measured, return None.
+    Among cuts that keep the same whole percentage of all rows, return the cut with the highest
+    precision. If no cut reaches the precision, return the cut whose interval has the highest lower
+    end. If no cut can be measured, return None.
     """
     total = max((sum(of.rows) for of in scores.values()), default=0)
 
@@ -130,7 +130,7 @@ def spearman(
     """
     if len(labels) < 2:
         return dict.fromkeys(scores, (None, None))
-    from scipy.stats import rankdata  # imported late, since it takes most of a second
+    from scipy.stats import rankdata  # imported here, because the import takes most of a second
 
     ranks = rankdata(np.column_stack([*scores.values(), labels]), axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -146,7 +146,10 @@ def spearman(
 
 
 def pearson_interval(pearson: float, pairs: int) -> Interval | None:
-    """Return the 95% interval of a correlation × 100 (Fisher's transformation), if it exists."""
+    """Return the 95% interval of a correlation × 100, by Fisher's transformation.
+
+    Return None for fewer pairs than ENOUGH, and for ±100.
+    """
     if pairs < ENOUGH or abs(pearson) >= 100:
         return None
     middle, half = np.arctanh(pearson / 100), _Z / np.sqrt(pairs - 3)

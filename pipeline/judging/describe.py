@@ -10,22 +10,14 @@ from paraloom.pipeline.judging.judgments import Judgment
 
 
 def precision_line(name: str, good: int, judged: int) -> str:
-    """Describe the precision of the run's corpus, or of the corpus of the named selection `name`.
-
-    >>> precision_line("", 10, 10)
-    'Precision of the corpus: 10 of 10, 95% interval 0.72 to 1.00'
-    """
+    """Describe the precision of the run's corpus, or of the named selection `name`."""
     low, high = cuts.wilson(good, judged)
     share = f"{good:,} of {judged:,}, 95% interval {low:.2f} to {high:.2f}"
     return f"Precision of the corpus{f' {name}' if name else ''}: {share}"
 
 
 def good_of(good: int, judged: int) -> str:
-    """Describe the share of good pairs and its interval, or return "" without judged pairs.
-
-    >>> good_of(10, 10)
-    '10 of 10 (0.72–1.00)'
-    """
+    """Describe the share of good pairs and its interval, or return "" without judged pairs."""
     if not judged:
         return ""
     return f"{good:,} of {judged:,} ({interval_in_words(cuts.wilson(good, judged))})"
@@ -55,11 +47,7 @@ def deciles_in_words(deciles: Sequence[int]) -> str:
 
 
 def neighbouring(deciles: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first and the last decile of each range without gaps.
-
-    >>> neighbouring([4, 1, 2])
-    [(1, 2), (4, 4)]
-    """
+    """Return the first and the last decile of each range without gaps."""
     chosen = sorted(set(deciles))
     starts = [d for d in chosen if d - 1 not in chosen]
     ends = [d for d in chosen if d + 1 not in chosen]
@@ -84,7 +72,7 @@ def number_in_words(value: float | None) -> str:
 
 
 def select_lines(cut: cuts.Cut, where: Sequence[str] = ()) -> str:
-    """Return the section `select` of a configuration that makes a cut under conditions."""
+    """Return the section `select` of a configuration that applies a cut and the conditions."""
     conditions = f"\n  where: [{', '.join(where)}]" if where else ""
     comment, deciles = f"# precision {cut.wanted:g}", list(cut.deciles)
     return f"select:  {comment}\n  by: {cut.score}\n  deciles: {deciles}{conditions}"
@@ -103,7 +91,7 @@ def cut_lines(cut: cuts.Cut, rows: int) -> list[str]:
 
 
 def counts_line(found: cuts.AgreementRecord) -> str:
-    """Describe the numbers of pairs that are judged, are good, or do not count."""
+    """Describe the numbers of judged pairs, of good pairs, and of pairs that do not count."""
     judged = f"{found.pairs:,} judged pairs of {found.references:,} references"
     if found.where:
         judged += f" with {' and '.join(found.where)}"
@@ -143,7 +131,7 @@ def alpha(judgments: Sequence[Judgment]) -> float | None:
     """Return Krippendorff's alpha of the labels of pairs with at least two judges.
 
     1 is perfect agreement, and 0 is agreement by chance. Alpha is None if no pair has two judges or
-    all labels are equal.
+    all labels of these pairs are equal.
     """
     pairs = {pair: i for i, pair in enumerate(dict.fromkeys(of.pair for of in judgments))}
     judges = {judge: i for i, judge in enumerate(sorted({of.judge for of in judgments}))}

@@ -2,7 +2,7 @@
 
 The file of a judge is a log of actions, one JSON object per line. An action is a judgment, a
 skipped pair (`score` is null) or an undone action. The last action on a pair counts. An incomplete
-last line does not count, because the process was killed before it had saved the action.
+last line does not count. It remains if the process was killed before it had saved the action.
 """
 
 import os
@@ -34,11 +34,7 @@ Fluency = Annotated[int, Field(ge=0, le=2)]
 
 
 def checked_name(judge: str) -> str:
-    """Check that a judge's name can be the name of a file, and return the name.
-
-    >>> checked_name("Anna B.")
-    'Anna B.'
-    """
+    """Return a judge's name if it can be the name of a file, else raise UserError."""
     if not _NAME.fullmatch(judge) or len(judge.encode()) > 200:
         raise UserError(
             f"{judge[:80]!r} cannot be a judge's name: it must have 1 to 60 letters, digits, "
@@ -51,7 +47,7 @@ JudgeName = Annotated[str, AfterValidator(checked_name)]
 
 
 class PairName(BaseModel):
-    """The name of a pair in a run. Without several candidates per source, `candidate` is None."""
+    """The id and candidate number of a pair. With one candidate per source, the number is None."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -60,7 +56,7 @@ class PairName(BaseModel):
 
     @property
     def key(self) -> Key:
-        """The id and the candidate number."""
+        """The id and the candidate number, as a tuple."""
         return self.id, self.candidate
 
 
@@ -172,7 +168,7 @@ def _whole_lines(data: bytes) -> bytes:
     """Return the content of a judge's file without an incomplete last line.
 
     An incomplete line begins as JSON and ends too early, or in null bytes. Other invalid lines are
-    kept, because a person wrote them.
+    kept, because a person may have written them.
     """
     last = data[data.rfind(b"\n") + 1 :]
     text = last.rstrip(b"\0")

@@ -1,8 +1,8 @@
 """Sampling of the pairs that people judge.
 
-The pairs are spread evenly over the deciles of each score. All deciles of a score have the same
-number of rows, so the share of good pairs in the sample estimates their share in the run. Pairs
-with equal sides are excluded, because all judges would give them the same label.
+By default, the pairs are spread evenly over the deciles of each score. All deciles of a score have
+the same number of rows, so the share of good pairs in the sample estimates the share in the run.
+Pairs with equal sides are excluded, because all judges would give them the same label.
 """
 
 from collections import Counter
@@ -65,7 +65,7 @@ class ScoredRun:
         return shards_of(self.folder, stage or self._stage)
 
     def tables(self, columns: Sequence[str], stage: str = "") -> Iterator[pa.Table]:
-        """Yield the rows of one shard at a time, with the id, the candidate and `columns`."""
+        """Yield each shard as a table with the id, the candidate number and `columns`."""
         for shard in self.shards(stage):
             yield read_shard(shard, list(dict.fromkeys([*schema.ROW, *columns])))
 
@@ -73,9 +73,8 @@ class ScoredRun:
 def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> list[Pair]:
     """Draw pairs that are spread evenly over the deciles, in an order given by the run's seed.
 
-    A larger sample begins with the smaller sample, and every beginning of a sample is spread
-    evenly. Memory grows with `pairs`, not with the run. With `generators`, the pairs are also
-    spread evenly over the generators.
+    A larger sample begins with the smaller sample. The first pairs of a sample are spread evenly,
+    too. With `generators`, the pairs are also spread evenly over the generators.
     """
     spread = [schema.decile(score) for score in run.scores]
     if generators:
@@ -88,7 +87,7 @@ def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> lis
 def sample_selection(
     run: ScoredRun, pairs: int, selection: str = "", *, selected: bool
 ) -> list[Pair]:
-    """Draw random pairs of a finished corpus, or pairs that fail one condition of its selection."""
+    """Draw random pairs of a corpus, or pairs that fail exactly one condition of its selection."""
     corpus = finished_corpus(run.folder, started(run.folder), selection)
     view = corpus if selection else run.record.best
     missed = None if selected else resolve_auto(view).criteria()
@@ -98,7 +97,7 @@ def sample_selection(
 def sample_corpus(
     run: ScoredRun, pairs: int, stage: str, missed: Criteria | None = None
 ) -> list[Pair]:
-    """Draw random pairs of a corpus, or scored pairs that fail one condition of `missed`."""
+    """Draw random rows of `stage`, or scored pairs that fail exactly one condition of `missed`."""
     columns = [*_TEXTS, *(missed.columns if missed else ())]
     tables = run.tables(columns, "" if missed else stage)
     return _pairs(sample_rows(tables, missed, pairs, run.record.config.seed))
@@ -107,7 +106,7 @@ def sample_corpus(
 def sample_rows(
     tables: Iterable[pa.Table], missed: Criteria | None, count: int, seed: int
 ) -> pa.Table:
-    """Draw random rows, or rows that fail one condition of `missed`, nearest to its bound first."""
+    """Draw random rows, or the nearest rows that fail exactly one condition of `missed`."""
 
     def turns() -> Iterator[pa.Table]:
         for table in tables:

@@ -1,8 +1,8 @@
 """The server of the page on which people judge pairs.
 
 The server listens on the loopback address. It answers only requests that come from its page and
-contain the secret of the page's address. Other pages in the browser and other users of the machine
-cannot read pairs.
+contain the secret in the page's address. Other websites and other users of the machine cannot read
+pairs.
 """
 
 import secrets
@@ -33,7 +33,7 @@ from paraloom.pipeline.judging.sampling import Pair, ScoredRun
 
 PAGE = Path(__file__).parent / "page"
 PORT = 51397
-"""The default port is fixed, because browsers store the judge's name by host and port."""
+"""The default port. It is fixed, because browsers store the judge's name by host and port."""
 
 _HOST = "127.0.0.1"
 _BODY = 1 << 16  # bytes
@@ -53,7 +53,7 @@ Scale = Literal["0-100", "yes-no"]
 
 
 class Target(PairName):
-    """A judge, and the pair of the judge's action."""
+    """A judge and a pair, as the page sends them."""
 
     judge: JudgeName
 
@@ -91,7 +91,7 @@ class Session:
             return self._state(file)
 
     def undo(self, target: Target) -> dict[str, Any]:
-        """Undo the judge's last action on the pair, and return the new state and the old label."""
+        """Undo the judge's last action, and return the new state and the undone label."""
         with self._lock:
             file = self._file(target.judge)
             done = self._done(file)
@@ -133,8 +133,8 @@ class Session:
 class JudgingServer:
     """The server of the page for judging a sample of a run's pairs.
 
-    The server listens on `port`. The default is PORT, or a free port if PORT is in use. The
-    attribute `url` is the address to open, which contains the secret.
+    The default of `port` is PORT, or a free port if PORT is in use. The attribute `url` is the
+    address to open, which contains the secret.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class JudgingServer:
         token = secrets.token_urlsafe(24)
         app = _application(Session(run.folder, sample, scale), token, values)
         for number in (PORT, 0) if port is None else (port,):
-            # `make_server` exits the process if it cannot open a port, so it is given a socket.
+            # `make_server` exits the process if it cannot open a port. An open socket avoids this.
             with suppress(OSError), socket.create_server((_HOST, number)) as listening:
                 own, fd = listening.getsockname()[1], listening.fileno()
                 self._server = make_server(

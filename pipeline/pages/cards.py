@@ -39,7 +39,7 @@ _SPLITS = {"train", "test", "trial", "dev"}
 
 
 def write_data_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the card of a run's corpus, or of the corpus in the place `selections/NAME`."""
+    """Write the card of a run's corpus, or of a named selection if `place` is `selections/NAME`."""
     corpus = storage.join(folder, folder_of(record.derived(place).path("select")))
     sizes = storage.sizes(corpus)
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
@@ -81,7 +81,9 @@ def data_card(
 def meaning(
     column: str, language: str, own: Mapping[str, ScorerRecord], mined: bool = False
 ) -> Markdown:
-    """Return the meaning of a column in one line. `own` contains the run's third-party scorers.
+    """Return the meaning of a column in one line.
+
+    `own` contains the run's third-party scorers. `mined` is for corpora from `input.format: pairs`.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
     ('French sentence of the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
@@ -96,9 +98,9 @@ def meaning(
 
 
 def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the card of the encoder of a run, or of the derived run in a place.
+    """Write the card of the encoder of a run, or of the derived run in `place`.
 
-    A card without Paraloom's mark is kept, because a person wrote it.
+    A card without Paraloom's mark is kept, because a person has edited it.
     """
     view = record.derived(place) if place else record.best
     number = int(place.removeprefix("rounds/")) if place.startswith("rounds/") else 0
@@ -166,7 +168,7 @@ def encoder_card(
 def _used_data_sets(
     view: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
 ) -> list[str]:
-    """Return the evaluation data sets that also trained the encoder or chose options of the run.
+    """Return the evaluation data sets that also trained the encoder or chose deciles or a round.
 
     A data set is recognised by the last two names of a path, such as `2014/images.tsv`.
     """

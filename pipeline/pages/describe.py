@@ -36,11 +36,7 @@ _PER_SOURCE = {
 
 
 def score(name: str, own: Mapping[str, ScorerRecord] | None = None) -> ScorerRecord:
-    """Return the description of a score. `own` contains the run's third-party scorers.
-
-    >>> score("paragram_similarity").unit
-    'cosine'
-    """
+    """Return the description of a score. `own` contains the run's third-party scorers."""
     if name == "translation_score":
         logarithm = "log p(translation | source) divided by its subwords (natural logarithm)"
         return ScorerRecord(meaning=logarithm, unit="log p per subword")
@@ -93,11 +89,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def correlation(value: float | None) -> str:
-    """Format a correlation × 100.
-
-    >>> correlation(76.54), correlation(None)
-    ('76.5', 'undefined')
-    """
+    """Format a correlation × 100 with one decimal place, and None as `undefined`."""
     return "undefined" if value is None else f"{value:.1f}"
 
 
@@ -124,11 +116,7 @@ def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`
 
 
 def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
-    """Return advice for a corpus whose pairs differ little, else "".
-
-    >>> near_copies(PairsRecord(unigram_f1=0.84), SelectOptions()).partition(";")[0]
-    'The sides of most pairs differ little: the median unigram F1 of the corpus is 0.84'
-    """
+    """Return advice for a corpus whose pairs differ little, else ""."""
     if corpus is None or (corpus.unigram_f1 or 0) <= NEAR_COPIES:
         return ""
     remedy = "add 'content_overlap <= 0.8' to select.where, and content_overlap to score.scorers"
@@ -141,7 +129,7 @@ def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
 
 
 def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
-    """Return the name, the number of sentences and the rows excluded by each rule, by data set."""
+    """Return each evaluation data set's name and size, and how many rows each rule excluded."""
     data_sets = (record.find(ExcludeRecord) or ExcludeRecord()).data_sets
     rejected = (record.find(PairsRecord, "select") or PairsRecord()).rejected
     return [
@@ -151,7 +139,7 @@ def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
 
 
 def verdict(record: RunRecord) -> str:
-    """Describe the best round and the scores of all rounds in one sentence."""
+    """Describe the best round and the scores of all rounds, or return "" without rounds."""
     loop = record.find(LoopRecord)
     if loop is None:
         return ""
@@ -184,11 +172,7 @@ def trial_name(trial: DecileTrial) -> str:
 
 
 def mean_deviation(scores: Sequence[float] | None) -> str:
-    """Format the mean and the standard deviation of scores, or return "" without scores.
-
-    >>> mean_deviation([40.0, 41.0, 42.0])
-    '41.0 ± 1.0'
-    """
+    """Format the mean and the standard deviation of scores, or return "" without scores."""
     if not scores:
         return ""
     if len(scores) == 1:
@@ -206,7 +190,7 @@ class EvaluationTable(NamedTuple):
 
 
 def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:
-    """Return a table of the evaluations of rounds, given as names and records."""
+    """Return a table of evaluations, given as the names of rounds (or "") and the records."""
     results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
     models = list(dict.fromkeys(model for _, _, model in results))
     columns = ["data set", "pairs"]

@@ -25,7 +25,7 @@ from paraloom.pipeline.run.stage import first_rows
 from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.generate import GeneratedBy, generators_of
 
-SAMPLE = 20_000  # number of candidates that scores and distances are computed for
+SAMPLE = 20_000  # number of candidates in the sample for quartiles and distances
 _NAME = schema.GENERATOR.name
 
 
@@ -46,7 +46,7 @@ class Generator(BaseModel):
     share: float | None  # share of the corpus
     distance: float | None  # median of 1 − unigram F1 between candidate and reference
     quartiles: dict[str, list[float]]  # by score
-    cost_of_1000: float | None  # of 1,000 selected pairs; None for fewer pairs than ENOUGH
+    cost_of_1000: float | None  # cost of 1,000 selected pairs; None for fewer pairs than ENOUGH
     judged: int  # number of judged candidates
     good: int  # number of judged candidates that are good
     asked: GeneratedBy | None  # tokens, time and cost of a language model
@@ -89,7 +89,7 @@ class Generators(BaseModel):
 
 
 def compare_generators(folder: str, record: RunRecord) -> Generators:
-    """Compare the generators of a run. Scores and distances are computed on a sample."""
+    """Compare the generators of a run. Quartiles and distances are computed on a sample."""
     used, best = generators_of(record), record.best
     bucket = best.find(BucketRecord)
     if not used or bucket is None or not bucket.rows_out:
@@ -141,7 +141,7 @@ def _distance(texts: pa.ChunkedArray, others: pa.ChunkedArray, language: str) ->
 
 
 def _distances(made: Mapping[str, pa.Table], language: str) -> Iterator[tuple[str, str, float]]:
-    """Yield the distance between the first candidates of every two generators."""
+    """Yield every two generators with the distance between their first candidates of a source."""
     first = {
         name: mine.group_by("id", use_threads=False).aggregate([("translation", "first")])
         for name, mine in made.items()

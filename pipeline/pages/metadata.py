@@ -58,7 +58,7 @@ def license_name(license: str) -> str:
 
 
 def license_metadata(license: str | None, link: str | None = None) -> dict[str, str]:
-    """Return the metadata of a licence. An unknown licence is None.
+    """Return the metadata of a licence. `license` is None if the licence is unknown.
 
     >>> license_metadata("MIT"), license_metadata("CzEng: research only", "LICENSE")["license_name"]
     ({'license': 'mit'}, 'czeng-research-only')
@@ -70,7 +70,7 @@ def license_metadata(license: str | None, link: str | None = None) -> dict[str, 
 
 
 def hub_languages(codes: Iterable[str]) -> list[str]:
-    """Return the distinct languages of codes, as codes of two or three letters.
+    """Return the distinct languages of codes as codes of two or three letters, without regions.
 
     >>> hub_languages(["en_GB", "cs", "en"])
     ['en', 'cs']

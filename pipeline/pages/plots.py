@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from paraloom.beam_jobs.transforms.shares import Deciles
 
-WIDTH = 340  # of a plot, in units
+WIDTH = 340  # width of a plot, in units
 _SHADES = 6  # number of shades of a density
 BINS = 40
 CELLS = 32  # number of cells on each side of a density
@@ -55,7 +55,7 @@ def histogram(pairs: Array, corpus: Array, deciles: Deciles) -> Histogram:
 
 
 def density(pairs: pa.Table, corpus: pa.Table, both: tuple[str, str]) -> Density:
-    """Return the density of pairs over two scores."""
+    """Count the pairs of the run and of the corpus in each cell of two scores."""
     edges = [axis(pairs[name].to_numpy(), CELLS) for name in both]
 
     def count(table: pa.Table) -> Array:
@@ -83,7 +83,7 @@ def axis(values: Array, bins: int) -> Array:
 def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | None:
     """Choose a score of wording and a score of meaning, preferably among the scores in `limited`.
 
-    If there is no such score, choose any other score. Return None for fewer than two scores.
+    If one of them is missing, choose any other score. Return None for fewer than two scores.
 
     >>> axes(["unigram_f1", "word_order", "translation_score"], ["word_order"])
     ('unigram_f1', 'word_order')
@@ -131,7 +131,7 @@ def padded(values: Iterable[float], start: float, end: float) -> Scale:
 
 
 def shades(data: Density, counts: Array) -> list[tuple[int, list[list[int]]]]:
-    """Return the least count and the cells [x, y] of each shade of a density."""
+    """Return each shade of a density, as its least count and its cells [x, y]."""
     most = max(int(data.pairs.max()), 1)
     steps = np.unique(np.geomspace(1, most, _SHADES, endpoint=False).round().astype(int))
     level = np.searchsorted(steps, counts, side="right")

@@ -57,7 +57,7 @@ def environment(**options: Any) -> Environment:
 
 @cache
 def _environment(*, html: bool) -> Environment:
-    """Return an environment with the functions of pages, as functions and as filters."""
+    """Return an environment with the functions of the modules below, as globals and as filters."""
     made = environment(autoescape=html, finalize=None if html else plain)
     modules = (describe, judged, plots, shown, sys.modules[__name__])
     functions = {
@@ -138,7 +138,7 @@ def code(value: object) -> Markdown:
 
 
 def type_name(of: pa.DataType) -> str:
-    """Return the name of a column's type. The type null stands for a column from the bitext."""
+    """Return the name of a column's type. The type null means the type that the bitext has."""
     return {pa.null(): "as in the bitext", pa.float32(): "float32"}.get(of, str(of))
 
 
@@ -148,9 +148,5 @@ def as_yaml(values: object) -> Markdown:
 
 
 def when(seconds: float) -> str:
-    """Format seconds since the epoch as a date (UTC).
-
-    >>> when(1.8e9)
-    '2027-01-15'
-    """
+    """Format seconds since the epoch as a date in UTC, such as 2027-01-15."""
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()

@@ -1,4 +1,4 @@
-"""The parts of a run that cards and releases show, without folders, servers and secrets."""
+"""The parts of a run that cards and releases show, without paths, addresses and secrets."""
 
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ _SHOWN = {
 
 _GENERATOR = "kind name response n temperature top_p seed max_tokens license prices"
 _ERROR = re.compile(r"(no answer: (?:HTTP \d+|\w+)): .*", re.DOTALL)
-"""A reason with the message of a server, which may contain addresses."""
+"""A reason for rejection, followed by the message of a server, which may contain addresses."""
 
 
 def shown_configuration(record: RunRecord) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def last_name(path: str) -> str:
 
 
 def without_folders(value: Any) -> Any:
-    """Return the values that are not None, with paths shortened to their last name."""
+    """Return the values that are not None, with each path shortened to its last name."""
     if isinstance(value, Mapping):
         return {key: without_folders(of) for key, of in value.items() if of is not None}
     if isinstance(value, list):
@@ -57,11 +57,7 @@ def without_folders(value: Any) -> Any:
 
 
 def model_name(model: UsedModel) -> str:
-    """Return the name of a model on the Hub, or the name of the model's folder.
-
-    >>> model_name(UsedModel(path="/models/cs-en"))
-    'cs-en'
-    """
+    """Return the name of a model on the Hub, or the name of the model's folder."""
     return model.path if model.revision and is_hub_name(model.path) else last_name(model.path)
 
 
@@ -75,11 +71,7 @@ def served_name(model: str) -> str:
 
 
 def reasons(rejected: Mapping[str, int]) -> dict[str, int]:
-    """Count rejected rows by reason, without the messages of servers.
-
-    >>> reasons({"no answer: HTTP 400: at host": 1, "no answer: HTTP 400: ask me": 2})
-    {'no answer: HTTP 400': 3}
-    """
+    """Count rejected rows by reason, without the messages of servers."""
     found = Counter[str]()
     for reason, rows in rejected.items():
         found[_ERROR.sub(r"\1", reason)] += rows

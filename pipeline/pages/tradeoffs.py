@@ -1,7 +1,7 @@
 """Estimates of the number and the quality of pairs that other thresholds would select.
 
-The estimates come from random pairs of at most 40 shards, so memory and time do not grow with the
-run. A threshold is a condition with one bound. A range of scores or deciles has two thresholds.
+The estimates come from at most 20,000 random pairs of at most 40 shards. A threshold is a condition
+with one bound. A range of scores or deciles has two thresholds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ class Kept:
 
     bounds: tuple[float, ...]
     rows: int  # estimated number of rows in the whole run
-    share: float  # share of the pairs that meet the other criteria
+    share: float  # kept share of the pairs that meet the other criteria
     difference: float | None  # median of 1 − unigram F1; None for fewer pairs than ENOUGH
     meaning: float | None  # median of the score of meaning; None for fewer pairs than ENOUGH
     good: int  # number of judged pairs that are good
@@ -118,7 +118,7 @@ class Sample:
         return np.asarray(decide(self.rows, criteria)[0] == "")
 
     def keep(self, free: Array, *moved: Predicate, meaning: str = "") -> Kept:
-        """Describe the rows of `free` (see `meet`) that also meet the conditions `moved`."""
+        """Describe the rows of `free` that also meet `moved`. `meaning` is a score of meaning."""
         kept = free.copy()
         for predicate in moved:
             kept &= predicate.holds(self.rows[predicate.column].to_numpy())
@@ -140,7 +140,7 @@ class Sample:
         )
 
     def curve(self, predicate: Predicate, rest: Criteria) -> Curve:
-        """Move a threshold over the values of its column, and keep the criteria `rest`."""
+        """Return the curve of a threshold over its column's values, with the criteria `rest`."""
         column = self.pairs[predicate.column].to_numpy()
         values = np.unique(np.quantile(column, np.linspace(0.005, 0.995, 40))).tolist()
         free = self.meet(rest)
@@ -148,10 +148,10 @@ class Sample:
         return Curve((predicate,), points, self.keep(free, predicate))
 
     def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
-        """Move the bound on wording, with the bound on meaning that keeps the same number of pairs.
+        """Compare bounds on a score of wording and a score of meaning that keep equally many pairs.
 
-        Return None without a score of wording and a score of meaning, and for fewer selected pairs
-        in the sample than ENOUGH.
+        Return None if one of the scores is missing, or if the selection keeps fewer pairs of the
+        sample than ENOUGH.
         """
         limits = {each: each.column.removesuffix(schema.decile("")) for each in criteria.where}
         by = [] if criteria.deciles is None else [criteria.by]
@@ -177,7 +177,7 @@ class Sample:
         return Curve(moved, points, self.keep(selected, meaning=both[1]))
 
     def missed(self, criteria: Criteria, most: int, seed: int) -> list[dict[str, Any]]:
-        """Draw pairs that fail one condition, as `paraloom judge` does, and add the reason."""
+        """Draw pairs that fail exactly one condition, and add the reason as the value `why`."""
         found = sample_rows([self.pairs], criteria, most, seed)
         rows: list[dict[str, Any]] = found.to_pylist()
         for reason, fails, values, _ in conditions(found, criteria) if rows else ():
@@ -199,7 +199,7 @@ def limits_of(criteria: Criteria) -> list[Predicate]:
 def thresholds(criteria: Criteria) -> list[tuple[Predicate, Criteria]]:
     """Return the thresholds of a selection, each with the remaining criteria.
 
-    Deciles with gaps have no threshold.
+    Deciles with gaps and numbers of tokens have no thresholds.
     """
     words = [each for each in criteria.where if not each.numbers]
     if len(neighbouring(criteria.deciles or ())) > 1:
@@ -221,7 +221,7 @@ def thresholds(criteria: Criteria) -> list[tuple[Predicate, Criteria]]:
 
 
 def regions(criteria: Criteria, deciles: Mapping[str, Deciles]) -> dict[str, Interval]:
-    """Return the lowest and the highest selected value of each score that has conditions."""
+    """Return the lowest and the highest value of each score that the criteria limit."""
     found: dict[str, Interval] = {}
     for each in limits_of(criteria):
         score = each.column.removesuffix(schema.decile(""))

@@ -28,7 +28,8 @@ _CHUNKING = {"min_chunk_size": 256 * 1024, "max_chunk_size": 1024 * 1024, "norm_
 def held_out(references: pa.Array, share: float, seed: int) -> np.ndarray:
     """Return which rows are in the split `test`, from a hash of their references: bool [n].
 
-    The hash ignores case and punctuation. A reference stays in its split when the corpus grows.
+    The hash ignores case and punctuation. With the same `share` and seed, a reference stays in its
+    split when the corpus grows.
     """
     return np.asarray(text_hashes(normalised(references), seed) < threshold(share))
 
@@ -53,7 +54,7 @@ class SplitWriter:
             self._write_group()
 
     def finish(self) -> SplitFiles:
-        """Write the last rows, and rename the files now that the number of files is known."""
+        """Write the last rows, and add the number of files to the names of all files."""
         if self._waiting.num_rows:
             self._write_group()
         self._end_file()
@@ -97,7 +98,7 @@ class SplitWriter:
 def write_configurations(
     folder: Path, tables: Iterable[pa.Table], columns: pa.Schema, share: float, seed: int
 ) -> tuple[Configuration, ...]:
-    """Write all rows to the configurations `full` and `pairs`, split by `share`."""
+    """Write all rows to `full` and `pairs`, with about the share `share` in the split `test`."""
     writers = {}
     for place, kind in (("data", columns), ("pairs", PAIRS)):
         (folder / place).mkdir()

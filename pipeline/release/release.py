@@ -1,4 +1,4 @@
-"""Making a release of a corpus, and uploading it to the Hub."""
+"""Makes a release of a corpus, and uploads it to the Hub."""
 
 import json
 import re
@@ -22,13 +22,13 @@ from paraloom.pipeline.run.folder import current, finished_corpus, read_run, sha
 from paraloom.pipeline.run.records import RunRecord
 
 ABOUT = "provenance/release.json"
-"""The file that identifies a folder as a release."""
+"""The path of the file that identifies a folder as a release."""
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"\\|@]+")
 SUMS = "SHA256SUMS"
 LICENSE = "LICENSE"
 _SHARDS = [f"{at}/{split}-*" for at in ("data", "pairs", "triplets") for split in (TRAIN, TEST)]
-"""Patterns of the files that a push deletes, because a new release may have fewer of them."""
+"""Patterns of earlier files that a push deletes, because a new release may have fewer files."""
 
 
 def make_release(
@@ -122,8 +122,8 @@ def files_of(folder: Path) -> list[str]:
 def push(folder: Path, repo: str) -> str:
     """Upload a release to the data set `repo` on the Hub, and return the address of the data set.
 
-    A new data set is private. In an existing one, only the files of an earlier release are
-    replaced.
+    A new data set is private. An existing data set must be empty or contain an earlier release,
+    whose files are replaced.
     """
     from huggingface_hub import HfApi
 
@@ -149,7 +149,7 @@ def push(folder: Path, repo: str) -> str:
 def _license(
     run: str, record: RunRecord, given: str | None, link: str | None
 ) -> tuple[str, str | None]:
-    """Return the licence as the user wrote it, and its link if it is not on the Hub's list."""
+    """Return the licence as the user wrote it, and its link if the Hub does not list it."""
     source = record.config.input
     license = " ".join((given or (source.license if source else None) or "").split())
     name = license_name(license)

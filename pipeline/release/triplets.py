@@ -1,4 +1,4 @@
-"""The configuration `triplets` of a release, with anchor, positive, negative and kind."""
+"""The configuration `triplets` of a release: rows of anchor, positive, negative and kind."""
 
 import random
 import shutil
@@ -48,7 +48,7 @@ _COLUMNS = ("source", "reference", "translation")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TripletOptions:
-    """The options of triplets."""
+    """The options of `paraloom publish --triplets`."""
 
     kinds: tuple[str, ...]
     model: str | None = None  # an encoder, or None for the encoder of the run
@@ -58,7 +58,7 @@ class TripletOptions:
     bounds: Bounds = field(default_factory=Bounds)
 
     def check(self, language: str) -> None:
-        """Check the kinds of negatives for a corpus in this language."""
+        """Raise UserError for an unknown kind, or a kind that the language does not have."""
         if unknown := set(self.kinds) - {*KINDS}:
             raise UserError(f"--triplets {min(unknown)}: choose among {', '.join(KINDS)}, all")
         changes = [kind for kind in self.kinds if kind in CHANGES]
@@ -129,7 +129,7 @@ def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
 
 
 class _Near:
-    """Makes negatives of the kind `near`: the nearest positives within the bounds."""
+    """Makes negatives of the kind `near`: the nearest other positive within the bounds."""
 
     def __init__(self, rows: Rows, options: TripletOptions) -> None:
         from paraloom.models.embeddings.applications.mining import write_texts
@@ -209,7 +209,7 @@ class _Changed:
             self.antonyms = antonyms_by_tag(nouns, adjectives, counts)
 
     def __call__(self, block: Block) -> Negatives:
-        """Return the negatives of a block. A text that is too long to parse has no negative."""
+        """Return the negatives of a block. A text that is too long for spaCy has no negative."""
         longest = self.parser.pipeline.max_length
         texts = (text if len(text) <= longest else "" for text in block.positives.to_pylist())
         found: Negatives = {kind: [] for kind in self.kinds}
@@ -226,8 +226,8 @@ def write_triplets(
 ) -> tuple[Configuration, Counter[str]]:
     """Write the triplets of the pairs of a release, and count them by kind.
 
-    The negatives of a pair come from the split of the pair. The folder `work` contains the finished
-    blocks of triplets, so that an interrupted command resumes.
+    The negatives of a pair come from the split of the pair. The folder `work` stores finished
+    blocks, so that an interrupted command resumes.
     """
     key = sha256(repr((astuple(options), options.digests(), seed)).encode())
     for split in splits:
@@ -256,7 +256,7 @@ def write_triplets(
 
 
 def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[pa.Table]:
-    """Yield the triplets of a split in blocks. Blocks that an earlier command finished are read."""
+    """Yield the triplets of a split in blocks. Read stored blocks, and store new blocks."""
     opened: list[Maker] = []
     with meter(f"triplets {split.name}", split.rows, "pairs") as progress:
         for block in rows.blocks():

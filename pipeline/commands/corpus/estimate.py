@@ -61,9 +61,9 @@ class Estimated(BaseModel):
     """The JSON form of `paraloom estimate`."""
 
     rows: int
-    counted: bool  # whether `rows` is exact, not estimated from the first rows
+    counted: bool  # whether the rows were counted, not estimated from the first rows
     rejected: float  # share of the rows that cannot be used
-    kept: float  # share of the usable rows that `where`, `unique` and `near_duplicates` keep
+    kept: float  # share of the usable rows that `where`, `unique: pair` and `near_duplicates` keep
     translated: float  # share of the kept rows that are translated
     sampled: int  # number of sentences that were translated for the estimate
     jobs: dict[str, Job] = {}  # by stage
@@ -209,7 +209,6 @@ def estimate(
 
 
 def _all_requests(of: ChatGenerator, took: GeneratedBy, requests: int) -> Requests:
-    """Extrapolate the measured answers of a language model to all requests."""
     scale = requests / took.requests
     least = 60 / of.requests_per_minute if of.requests_per_minute else 0
     return Requests(

@@ -102,7 +102,7 @@ def command(
 
 
 def _free_run(name: str, out: Path) -> str:
-    """Return a new run folder that no configuration in the folder of `out` uses."""
+    """Return a new run folder that no configuration beside `out` names."""
     stem = re.sub(r"[^\w-]+", "-", name.split(".")[0]) or "mine"
     beside = (path.read_text("utf-8", "replace") for path in out.absolute().parent.glob("*.y*ml"))
     named = {run for text in beside for run in re.findall(r"^run: *[\"']?([^\s\"']+)", text, re.M)}

@@ -38,7 +38,7 @@ def command(
 
 
 def prepare(run: Run, rows: int) -> tuple[str, Config]:
-    """Write the sample. Return the name of the last stage and the preview's configuration."""
+    """Write the sample. Return the last stage and the configuration of the preview."""
     config = run.config
     seen = small_run.read_beginnings(config, "preview")
     sample = small_run.draw(seen.pairs, rows, config.seed)
@@ -61,7 +61,7 @@ def prepare(run: Run, rows: int) -> tuple[str, Config]:
 
 
 def _without_training(run: Run) -> tuple[dict[str, Any], str]:
-    """Return changed sections that avoid all training, and the last stage that they allow."""
+    """Return changed sections that need no training, and the last stage that can run with them."""
     config, target = run.config, "select"
     left = small_run.scorers_at_hand(run)
     out = [scorer for scorer in config.score.scorers if scorer not in left]

@@ -22,6 +22,6 @@ def command(folder: Annotated[Path, argument("FOLDER", "The folder to create.")]
     with atomic_folder(folder) as work:
         shutil.copytree(SAMPLE, work, dirs_exist_ok=True)
         config = work / "sample.yaml"
-        _, text = config.read_text("utf-8").split("\n", 1)  # drop the first line, for editors only
+        _, text = config.read_text("utf-8").split("\n", 1)  # the first line is for editors
         config.write_text(text.replace("${PARALOOM_SAMPLE}", str(folder)), "utf-8")
     show(f"paraloom corpus --config {folder / 'sample.yaml'}")

@@ -107,7 +107,7 @@ def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
 
 
 def sample(shards: Sequence[Shard], found: Preview, size: int, criteria: Criteria) -> pa.Table:
-    """Return at most `size` random selected pairs, with the scores that the criteria read."""
+    """Return at most `size` random pairs that meet the criteria, with the criteria's scores."""
     count = len(found.rows)
     chosen = np.sort(np.random.default_rng().permutation(count)[:size])
     where = (predicate.column for predicate in criteria.where)

@@ -33,7 +33,7 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RANKED
 
 READ = 20_000
-"""The number of rows from which a sample is drawn, at the beginnings of the files."""
+"""A sample is drawn from at most this number of rows at the beginnings of the files."""
 
 
 @model(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Job:
 
 
 def read_beginnings(config: Config, command: str) -> BitextPreview:
-    """Read rows for a `command` at the beginnings of the files, and check their languages."""
+    """Read the beginnings of the files, and check their languages. `command` is for messages."""
     if (options := config.input) is None:
         raise UserError(f"input: is missing, so there is nothing to {command}")
     bitexts = find_bitext(options.format, options.paths, options.layout)
@@ -130,7 +130,7 @@ def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) 
 
 
 def _has_models(config: Config) -> bool:
-    """Return whether a scorer has a model. Such scorers run in one process on all cores."""
+    """Return whether a scorer has a model. Scorers with models run in one process on all cores."""
     from paraloom.beam_jobs.score import Scoring
 
     return bool(Scoring(config.score.names, {}, config.score.sources).models)
@@ -151,10 +151,10 @@ def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ran
 
 
 def measured(run: Run, stage: str, record: PairsRecord, workers: int) -> Job:
-    """Return the rate, size and memory of a stage on the sample. Models used `workers` cores."""
+    """Return the rate, size and memory of a stage on the sample. Models ran on `workers` cores."""
     done = sorted(receipts(run.folder(stage)), key=lambda receipt: receipt.ended)
-    # The first unit opened the resources, so the rate excludes it. The times of translations do not
-    # include the opening of models.
+    # The rate excludes the first unit, which also opened the resources. Translation is timed
+    # without the opening of models, so its first unit counts.
     timed = done if stage in ("pivot", "back_translate") else done[1:] or done
     shards = (shard for of in done for shard in (*of.shards, *of.rejected_shards))
     size = sum(shard.size or 0 for shard in shards)

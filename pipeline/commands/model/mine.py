@@ -119,7 +119,7 @@ def command(
 
 
 def _sentences(bitexts: list[Bitext], rejected: Counter[str]) -> Iterator[pa.StringArray]:
-    """Yield the usable lines of all files in blocks, and count the others by reason."""
+    """Yield the usable lines of all files in blocks, and count the unusable lines by reason."""
     done = 0
     with meter("read", unit="sentences") as progress:
         for bitext in bitexts:

@@ -103,7 +103,7 @@ def command(
 
 
 def _rounding(found: list[Comparison]) -> str:
-    """Return a line if rounding of floats can explain all differences, else ""."""
+    """Return a line to print if rounding can explain all differences, else ""."""
     columns = [(name, of.largest) for stage in found for name, of in stage.differences.items()]
     others = {name for name, largest in columns if largest == inf}
     largest = max((largest for _, largest in columns if largest < inf), default=0.0)
@@ -114,9 +114,9 @@ def _rounding(found: list[Comparison]) -> str:
 
 
 def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
-    """Compare the stages, rounds and named selections of two run folders, except outdated stages.
+    """Compare the stages, rounds and named selections of two runs, except outdated stages.
 
-    With the name of a selection, compare only the two corpora of this selection.
+    With `selection`, compare only the corpora of this named selection.
     """
     finished = [_stages(folder, selection) for folder in (first, second)]
     either = set.union(*finished)

@@ -87,7 +87,7 @@ def contamination(
 
     Returns:
         - int64 [data sets + 1, rules]: the number of rows by data set and by the first rule that
-          finds a sentence. The last entry counts the rows with a sentence of any data set.
+          finds a sentence of the data set. The last line counts rows for all data sets together.
         - the number of rows of the corpus.
         - the examples of each rule: place, text and evaluation sentence.
     """

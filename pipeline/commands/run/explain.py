@@ -91,13 +91,13 @@ def _place(folder: str, step: Step, record: RunRecord) -> str:
 
 
 def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step]:
-    """Return the rows of a pair in the order of `stages`, which may be stages of derived runs."""
+    """Return the rows of a pair in `stages`, in order. Stages may belong to derived runs."""
     steps: list[Step] = []
     names: set[str] = set()
     for stage in stages:
         path, found = storage.join(folder, folder_of(stage)), set()
-        # A shard has the name of the shard that it was made from. After the first stage with the
-        # id, only shards of the same names are read.
+        # A shard has the name of the shard that it was made from. After the first stage that has
+        # the id, read only shards with the same names.
         named = [receipt for name in sorted(names) if (receipt := read_receipt(path, name))]
         for receipt in named if len(named) == len(names) > 0 else receipts(path):
             for rejected, shards in ((False, receipt.shards), (True, receipt.rejected_shards)):
@@ -111,7 +111,6 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
 
 
 def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
-    """Return the rows of a shard with the id."""
     wanted = pc.field("id") == id
     if storage.is_remote(shard.path):
         return list(read_shard(shard).filter(wanted).to_pylist())
@@ -122,7 +121,6 @@ def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
 
 
 def _show(steps: Sequence[Step], criteria: str) -> None:
-    """Print the columns of one candidate, and why the candidate is selected or rejected."""
     out, values = console(), dict[str, Any]()
     for step in steps:
         values |= {} if step.rejected else step.row

@@ -28,7 +28,7 @@ class StageStatus(BaseModel):
 
     name: str
     state: State = "waiting"
-    """The state `outdated` means that an earlier configuration made the stage."""
+    """`outdated` means that an earlier configuration made the stage."""
     rows: tuple[int | None, int | None] = (None, None)  # number of finished rows and of all rows
     rejected: dict[str, int] = {}  # number of rows so far, by reason
     cleaned: dict[str, int] = {}  # number of pairs that `input.clean` changed, by kind
@@ -145,9 +145,9 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
 
 
 def _is_running(folder: str) -> bool:
-    """Return whether a process on this machine has locked the run."""
+    """Return whether a process on this machine has locked the run, or True in an object store."""
     if storage.is_remote(folder):
-        return True  # no lock exists, and any machine may be working on the run
+        return True  # there is no lock, and any machine may run the stages
     try:
         with Path(folder, ".lock").open() as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -159,7 +159,7 @@ def _is_running(folder: str) -> bool:
 
 
 def _to_make(name: str, record: RunRecord) -> int | None:
-    """Return the number of rows that a stage makes, or None if its input is not finished."""
+    """Return the total of `rows_in` over all units of a stage, or None if it is unknown."""
     place, _, base = name.rpartition("/")
     before = base != "ingest" and pairs_before(base, record.config)
     read = record.derived(place).find(PairsRecord, before) if before else None
