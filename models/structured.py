@@ -86,7 +86,7 @@ _MOST = 10_000  # maximum number of values that YAML aliases may add
 
 
 class _Loader(yaml.SafeLoader):
-    """A YAML loader for which a duplicate key is an error; PyYAML silently uses the last value."""
+    """A YAML loader that refuses duplicate keys and aliases that expand to many values."""
 
     def construct_document(self, node: yaml.Node) -> Any:
         written: dict[yaml.Node, int] = {}

@@ -39,7 +39,7 @@ class SentenceEncoder:
     """A sentence encoder with its vocabularies, and optionally a head that predicts labels.
     >>> encoder = SentenceEncoder.load("runs/sample/embeddings")    # doctest: +SKIP
     >>> encoder.similarity(["A dog runs."], ["A dog is running."])  # doctest: +SKIP
-    array([0.93], dtype=float32)
+    array([0.93])
     """
 
     def __init__(
@@ -166,9 +166,9 @@ class SentenceEncoder:
     ) -> dict[str, Any]:
         """Write the encoder's files into an existing folder.
 
-        Sentence-transformers loads the folder with `MosesEncoder`. With `native`, it uses its own
-        class StaticEmbedding instead if this class computes the same vectors. Return whether it
-        does (`native`) and the result of `equal_share` on `texts` (`equal_sentences`).
+        Sentence-transformers loads the folder with its own class StaticEmbedding if this class can
+        compute the vectors and `native` is true, and otherwise with `MosesEncoder`. Return which
+        (`native`), and for StaticEmbedding `equal_share` on `texts` (`equal_sentences`).
         """
         vocabulary = next(iter(self.vocabularies.values()))
         average = type(self.encoder) is Average and vocabulary.kind == "words"

@@ -22,11 +22,11 @@ InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 Column = Annotated[str, Field(min_length=1)] | Count
 
 AUTO = "auto"
-_RUNTIME = ("checkpoint_every", "device")  # keys without an effect on the trained weights
+_RUNTIME = ("checkpoint_every", "device")  # configuration keys without an effect on the weights
 _TASKS = {"similarity", "malstm", "phrases", "context"}  # tasks of `paraloom.papers`
 _KEYS = {"cell", "scramble_variant", "scramble_swaps"}  # keys of `paraloom.papers`
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
-"""Keys of version 0.2, whose values are now fixed. They keep the keys of results unchanged."""
+"""Configuration keys of version 0.2 with their only values now, which results' keys contain."""
 
 
 class PairsOptions(Options):

@@ -35,7 +35,7 @@ class MosesEncoder(nn.Module):
         return {"sentences": ids_by_kind(self.model.vocabularies, text)}
 
     def forward(self, features: dict[str, Any]) -> dict[str, Any]:
-        """Add the vectors of n sentences, `sentence_embedding`, [n, dim]."""
+        """Add the key `sentence_embedding` with the vectors of n sentences, [n, dim]."""
         features["sentence_embedding"] = self.encoder(features["sentences"])
         return features
 
