@@ -162,10 +162,8 @@ def check_writable(path: Path) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a random hidden path beside `path`, with a suffix that cannot be a date.
-
-    `tempfile` is not used, because it ignores the umask when it creates files.
-    """
+    """Return a random hidden path beside `path`, with a suffix that cannot be a date."""
+    # tempfile would create files without regard to the umask.
     return path.parent / f".{path.name}.{secrets.token_hex(4)[1:]}f"
 
 

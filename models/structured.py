@@ -23,7 +23,7 @@ def read_yaml(path: Path | str) -> Any:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Parse YAML. A duplicate key is an error, and errors name the origin `where`."""
+    """Parse YAML. A duplicate key is an error. Errors name `where`, the origin of the text."""
     try:
         return yaml.load(text, _Loader)
     except Exception as error:  # for a date with month 13, yaml raises a ValueError
@@ -108,7 +108,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
-    """Count the values in a node after the expansion of aliases; `known` caches the counts."""
+    """Count the values in a node after the expansion of aliases. `known` caches the counts."""
     if node not in known:
         known[node] = 0  # the count is not finished
         pairs = isinstance(node, yaml.MappingNode)

@@ -95,7 +95,7 @@ class SentenceEncoder:
     def embed(
         self, sentences: Sequence[str] | pa.StringArray, batch_size: int = 4096
     ) -> NDArray[np.float32]:
-        """Return the vectors of n sentences, [n, dim]. A sentence without tokens gets zeros."""
+        """Return the vectors of n sentences, [n, dim]. A sentence without tokens or tags gets zeros."""
         text = as_texts(sentences)
         vectors = np.empty((len(text), self.dim), np.float32)
         training = self.encoder.training
@@ -118,7 +118,7 @@ class SentenceEncoder:
         """Function from the vectors of both sides to scores.
 
         With a head, scores are predicted labels. Otherwise they are dot products or cosines,
-        whichever the encoder was trained on. The cosine of a sentence without tokens is 0.
+        whichever the encoder was trained on.
         """
         if self.head is not None:
             predict: Compare = self.head.predict
@@ -167,8 +167,8 @@ class SentenceEncoder:
         """Write the encoder's files into an existing folder.
 
         Sentence-transformers loads the folder with its own class StaticEmbedding if this class can
-        compute the vectors and `native` is true, and otherwise with `MosesEncoder`. Return which
-        (`native`), and for StaticEmbedding `equal_share` on `texts` (`equal_sentences`).
+        compute the vectors and `native` is true, and otherwise with `MosesEncoder`. Return whether
+        it is StaticEmbedding (`native`), and if so `equal_share` on `texts` (`equal_sentences`).
         """
         vocabulary = next(iter(self.vocabularies.values()))
         average = type(self.encoder) is Average and vocabulary.kind == "words"

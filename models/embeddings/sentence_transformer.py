@@ -1,8 +1,7 @@
 """The class with which sentence-transformers loads most encoders of Paraloom.
 
-The exceptions are encoders that StaticEmbedding, a class of that library, can compute. From version
-6 on, the library loads a third-party class only with the argument `trust_remote_code=True`. No code
-is read from the encoder's folder.
+The library loads other encoders with its own class StaticEmbedding. From version 6 on, it loads a
+third-party class only with `trust_remote_code=True`. No code is read from the encoder's folder.
 """
 
 from collections.abc import Sequence

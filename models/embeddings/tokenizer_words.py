@@ -77,14 +77,11 @@ _LOWER = (normalizers.Replace("İ", "i"), normalizers.Lowercase())
 
 
 def _stop(code: str) -> str:
-    """Return a pattern for full stops that are not part of a word.
-
-    Conditions that are cheap to check precede slow look-behinds.
-    """
+    """Return a pattern for full stops that are not part of a word."""
     always, before_number = _abbreviations(code)
     apostrophe = {"left": r"|\p{L}'", "alone": "|'"}.get(_APOSTROPHES.get(code, ""), "")
     start = rf"(?:\A|[^{_WORD}.{_H}']|[{_H}]{{2}}'?|\A'|[^{_WORD}.{_H}']'{apostrophe})"
-    conditions = [
+    conditions = [  # cheap conditions first, and slow look-behinds last
         rf"\.(?![\p{{Nd}}\p{{Ll}}\p{{Lu}}])(?<=[{_WORD}{_H}']\.)",
         # not the last full stop of U.S.
         rf"(?!(?<=\.{_CASED}\.)(?<={start}[{_ALPHA}.]{{0,40}}\.{_CASED}\.))",

@@ -31,7 +31,7 @@ class Bounds:
 
     min_score: float = 0.3
     max_score: float = 0.6
-    relative_margin: float = 0.1  # minimum distance to the positive's cosine, as a share of that
+    relative_margin: float = 0.1  # minimum difference to the positive's cosine, as a share of it
 
     def hold(self, scores: Matrix, positive: Matrix) -> NDArray[np.bool_]:
         """Return whether scores [n, k] are within the bounds, given the positives' scores [n]."""

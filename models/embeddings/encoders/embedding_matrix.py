@@ -25,10 +25,10 @@ def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
 
 
 class _Read(NamedTuple):
-    """The rows that were read for a step."""
+    """The rows that a batch read."""
 
     rows: NDArray[np.int64]
-    positions: Tensor  # the same rows on the device
+    positions: Tensor  # `rows` on the device
     vectors: Tensor
     moments: tuple[Tensor, ...]  # Adam's first and second moments
 
@@ -118,7 +118,7 @@ class EmbeddingMatrix(nn.Module):
 
     @property
     def read(self) -> Tensor | None:
-        """Vectors that were read since the last step, with their gradient."""
+        """The vectors that were read since the last step, or None. Their `grad` is the gradient."""
         return None if self._read is None else self._read.vectors
 
     @torch.no_grad()

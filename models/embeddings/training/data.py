@@ -37,7 +37,7 @@ class Pairs(Pool["Pairs"]):
     """n pairs of sentences as ids."""
 
     sides: Sequence[Sentences]
-    """n left sentences, n right sentences and, with hard negatives, n negatives or empty rows."""
+    """n left sentences, n right sentences, and optionally n hard negatives, which may be empty."""
     keys: NDArray[np.uint64]  # [2, n]: hashes of the left and right sentences
     sources: NDArray[np.uint64] | None = None  # [n]: hashes; equal for pairs that are paraphrases
     identical: int = 0  # pairs left out because both sides are equal after tokenisation
@@ -150,7 +150,7 @@ class PairSource:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent ends. Otherwise it may wait forever, with a pool."""
+    """End this process when its parent ends. Otherwise it could keep a pool in memory forever."""
 
     def wait() -> None:
         if parent := multiprocessing.parent_process():

@@ -13,7 +13,7 @@ from paraloom.models.embeddings.training.loss import unit
 
 NegativesFrom = Literal["other", "same", "both"]
 Excluded = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Anchors (sentences to find negatives for), ascending, and rows that are not their negatives."""
+"""Anchors (sentences that need negatives), ascending, and rows that must not be negatives."""
 
 _CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines per block, to fit a cache or a GPU
 _NEVER = -2.0  # less than every cosine
@@ -81,7 +81,7 @@ def nearer_given(
 
 
 def _nearest(anchors: Tensor, pool: Tensor, excluded: Excluded) -> Tensor:
-    """Return the nearest row of the pool to each anchor, int64; -1 if all rows are excluded."""
+    """Return each anchor's nearest row of the pool, int64, or -1 if all rows are excluded."""
     step, nearest = _step(pool), []
     for start in range(0, len(anchors), step):
         cosines = anchors[start : start + step] @ pool.T

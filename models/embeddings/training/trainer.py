@@ -133,7 +133,7 @@ class Trainer(Generic[Batch]):
         return torch.optim.Adam(weights, rate, weight_decay=decay, fused=True)
 
     def fit(self) -> Progress:
-        """Train to the end, and leave the best weights, or without `evaluate` the last weights."""
+        """Train the encoder. It keeps the best weights, or the last weights without `evaluate`."""
         options, progress = self.options, self.progress
         total = self.source.rows * options.epochs
         started = time.monotonic() - progress.seconds
