@@ -95,7 +95,7 @@ class SentenceEncoder:
     def embed(
         self, sentences: Sequence[str] | pa.StringArray, batch_size: int = 4096
     ) -> NDArray[np.float32]:
-        """Return the vectors of n sentences, [n, dim]. A sentence without tokens or tags gets zeros."""
+        """Return the vectors of n sentences, [n, dim]. A sentence without ids gets zeros."""
         text = as_texts(sentences)
         vectors = np.empty((len(text), self.dim), np.float32)
         training = self.encoder.training
