@@ -163,7 +163,7 @@ def check_writable(path: Path) -> None:
 
 def temporary_path(path: Path) -> Path:
     """Return a random hidden path beside `path`, with a suffix that cannot be a date."""
-    # tempfile would create files without regard to the umask.
+    # tempfile ignores the umask when it creates files.
     return path.parent / f".{path.name}.{secrets.token_hex(4)[1:]}f"
 
 
