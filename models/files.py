@@ -27,7 +27,7 @@ _LARGE = 1 << 20  # bytes; smaller files are digested as fast as a cached digest
 _SHA256 = re.compile(rb"[0-9a-f]{64}")
 _SETTLED = 2.0  # seconds; two changes within this time may leave a file the same timestamps
 
-_FORMER = ".former"  # suffix of the former folder between two renames
+_FORMER = ".former"  # suffix of the replaced folder, until it is deleted
 
 PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")  # suffix of a compressed file
 
@@ -154,7 +154,7 @@ def distinct_names(choices: Sequence[Sequence[T]]) -> list[T]:
 
 
 def check_writable(path: Path) -> None:
-    """Check that a file can be written, so that an error precedes long work."""
+    """Raise a UserError before long work if a file cannot be written."""
     with _writing(path):
         if path.is_dir():
             raise OSError("Is a directory")
@@ -162,10 +162,8 @@ def check_writable(path: Path) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a random hidden path beside `path`, with a suffix that cannot be a date.
-
-    `tempfile` is not used, because it ignores the umask when it creates files.
-    """
+    """Return a random hidden path beside `path`, with a suffix that cannot be a date."""
+    # tempfile ignores the umask when it creates files.
     return path.parent / f".{path.name}.{secrets.token_hex(4)[1:]}f"
 
 

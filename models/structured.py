@@ -23,7 +23,7 @@ def read_yaml(path: Path | str) -> Any:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Parse YAML. A duplicate key is an error, and errors name the origin `where`."""
+    """Parse YAML. A duplicate key is an error. Errors name `where`, the origin of the text."""
     try:
         return yaml.load(text, _Loader)
     except Exception as error:  # for a date with month 13, yaml raises a ValueError
@@ -86,7 +86,7 @@ _MOST = 10_000  # maximum number of values that YAML aliases may add
 
 
 class _Loader(yaml.SafeLoader):
-    """A YAML loader for which a duplicate key is an error; PyYAML silently uses the last value."""
+    """A YAML loader that refuses duplicate keys and aliases that expand to many values."""
 
     def construct_document(self, node: yaml.Node) -> Any:
         written: dict[yaml.Node, int] = {}
@@ -108,7 +108,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
-    """Count the values in a node after the expansion of aliases; `known` caches the counts."""
+    """Count the values in a node after the expansion of aliases. `known` caches the counts."""
     if node not in known:
         known[node] = 0  # the count is not finished
         pairs = isinstance(node, yaml.MappingNode)

@@ -39,7 +39,7 @@ class SentenceEncoder:
     """A sentence encoder with its vocabularies, and optionally a head that predicts labels.
     >>> encoder = SentenceEncoder.load("runs/sample/embeddings")    # doctest: +SKIP
     >>> encoder.similarity(["A dog runs."], ["A dog is running."])  # doctest: +SKIP
-    array([0.93], dtype=float32)
+    array([0.93])
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class SentenceEncoder:
     def embed(
         self, sentences: Sequence[str] | pa.StringArray, batch_size: int = 4096
     ) -> NDArray[np.float32]:
-        """Return the vectors of n sentences, [n, dim]. A sentence without tokens gets zeros."""
+        """Return the vectors of n sentences, [n, dim]. A sentence without ids gets zeros."""
         text = as_texts(sentences)
         vectors = np.empty((len(text), self.dim), np.float32)
         training = self.encoder.training
@@ -118,7 +118,7 @@ class SentenceEncoder:
         """Function from the vectors of both sides to scores.
 
         With a head, scores are predicted labels. Otherwise they are dot products or cosines,
-        whichever the encoder was trained on. The cosine of a sentence without tokens is 0.
+        whichever the encoder was trained on.
         """
         if self.head is not None:
             predict: Compare = self.head.predict
@@ -166,9 +166,9 @@ class SentenceEncoder:
     ) -> dict[str, Any]:
         """Write the encoder's files into an existing folder.
 
-        Sentence-transformers loads the folder with `MosesEncoder`. With `native`, it uses its own
-        class StaticEmbedding instead if this class computes the same vectors. Return whether it
-        does (`native`) and the result of `equal_share` on `texts` (`equal_sentences`).
+        Sentence-transformers loads the folder with its own class StaticEmbedding if this class can
+        compute the vectors and `native` is true, and otherwise with `MosesEncoder`. Return whether
+        it is StaticEmbedding (`native`), and if so `equal_share` on `texts` (`equal_sentences`).
         """
         vocabulary = next(iter(self.vocabularies.values()))
         average = type(self.encoder) is Average and vocabulary.kind == "words"

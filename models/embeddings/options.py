@@ -22,11 +22,11 @@ InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 Column = Annotated[str, Field(min_length=1)] | Count
 
 AUTO = "auto"
-_RUNTIME = ("checkpoint_every", "device")  # keys without an effect on the trained weights
+_RUNTIME = ("checkpoint_every", "device")  # configuration keys that results' keys omit
 _TASKS = {"similarity", "malstm", "phrases", "context"}  # tasks of `paraloom.papers`
 _KEYS = {"cell", "scramble_variant", "scramble_swaps"}  # keys of `paraloom.papers`
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
-"""Keys of version 0.2, whose values are now fixed. They keep the keys of results unchanged."""
+"""Former configuration keys and their values, which the keys of results still contain."""
 
 
 class PairsOptions(Options):
@@ -173,7 +173,7 @@ class EmbeddingOptions(Options):
             raise ValueError("patience: needs development data; set development")
 
     def chosen(self) -> dict[str, Any]:
-        """Return the keys in effect and their values, for JSON and for the keys of results.
+        """Return the configuration keys in effect and their values, for JSON and results' keys.
 
         Keys whose default and value are null are left out, so that a new configuration key does not
         outdate finished stages.
@@ -189,7 +189,7 @@ class EmbeddingOptions(Options):
         }
 
     def of_weights(self) -> dict[str, Any]:
-        """Return the keys that change the trained weights, and their values, for a result's key.
+        """Return the configuration keys that a result's key includes, and their values.
 
         Files are represented by their digests. `auto` initial vectors are represented by null,
         because they depend on the run.

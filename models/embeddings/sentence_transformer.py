@@ -1,8 +1,7 @@
 """The class with which sentence-transformers loads most encoders of Paraloom.
 
-The exceptions are encoders that StaticEmbedding, a class of that library, can compute. From version
-6 on, the library loads a third-party class only with the argument `trust_remote_code=True`. No code
-is read from the encoder's folder.
+The library loads other encoders with its own class StaticEmbedding. From version 6 on, it loads a
+third-party class only with `trust_remote_code=True`. No code is read from the encoder's folder.
 """
 
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ class MosesEncoder(nn.Module):
         return {"sentences": ids_by_kind(self.model.vocabularies, text)}
 
     def forward(self, features: dict[str, Any]) -> dict[str, Any]:
-        """Add the vectors of n sentences, `sentence_embedding`, [n, dim]."""
+        """Add the key `sentence_embedding` with the vectors of n sentences, [n, dim]."""
         features["sentence_embedding"] = self.encoder(features["sentences"])
         return features
 

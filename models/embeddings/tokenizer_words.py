@@ -2,7 +2,7 @@
 
 Replacements separate full stops from words, and then a regular expression matches the tokens. Each
 language has Moses' abbreviations and apostrophe rules. On English text, the tokens equal those of
-`paraloom.models.text.tokens`. On strings of random punctuation, about 5% of the results differ.
+`paraloom.models.text.tokens`. For random strings of punctuation, about 5% of the results differ.
 `equal_share` measures how often the tokens are equal.
 """
 
@@ -34,7 +34,7 @@ _CASED = r"[\p{Ll}\p{Lu}]"
 _AFTER_HYPHEN = rf"\p{{L}}\p{{N}}\s{_GAP}\p{{Po}}"
 
 _APOSTROPHES = {"fr": "left", "it": "left", "fi": "alone", "sv": "alone"}
-"""Neighbour to which an apostrophe is attached, or `alone`. In other languages, it is the right."""
+"""The neighbour that an apostrophe is attached to, by language; right if not listed."""
 _COLONS = ("fi", "sv")  # languages in which a colon between letters is part of the word
 
 
@@ -60,10 +60,7 @@ def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
 def equal_share(
     tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[pa.StringArray]
 ) -> float:
-    """Return the share of sentences for which tokeniser and vocabulary return equal ids.
-
-    At most the first 4000 sentences of `texts` are compared.
-    """
+    """Return the share of the first 4000 sentences with equal ids from tokeniser and vocabulary."""
     rows = (row for text in texts for row in text.drop_null().to_pylist())
     if not (sentences := list(islice(rows, _COMPARED))):
         return 1.0
@@ -80,14 +77,11 @@ _LOWER = (normalizers.Replace("İ", "i"), normalizers.Lowercase())
 
 
 def _stop(code: str) -> str:
-    """Return a pattern for full stops that are not part of a word.
-
-    Conditions that are cheap to check precede slow look-behinds.
-    """
+    """Return a pattern for full stops that are not part of a word."""
     always, before_number = _abbreviations(code)
     apostrophe = {"left": r"|\p{L}'", "alone": "|'"}.get(_APOSTROPHES.get(code, ""), "")
     start = rf"(?:\A|[^{_WORD}.{_H}']|[{_H}]{{2}}'?|\A'|[^{_WORD}.{_H}']'{apostrophe})"
-    conditions = [
+    conditions = [  # cheap conditions first, and slow look-behinds last
         rf"\.(?![\p{{Nd}}\p{{Ll}}\p{{Lu}}])(?<=[{_WORD}{_H}']\.)",
         # not the last full stop of U.S.
         rf"(?!(?<=\.{_CASED}\.)(?<={start}[{_ALPHA}.]{{0,40}}\.{_CASED}\.))",

@@ -27,7 +27,7 @@ _MAGIC = "paraloom-vocabulary"
 _TAGS: dict[str, Tags] = {"tags": True, "no-tags": False, "start-tag": "start", "end-tag": "end"}
 _HEAD = rf"{_MAGIC} ({'|'.join(get_args(Kind))}) ({'|'.join(_TAGS)}) \d+ ([^ ]*)"
 _MAX_DISTINCT = 4_000_000  # maximum number of distinct words while counting; about 200 MB
-_MERGE_AT = 1_000_000  # number of unmerged counts after which they are merged
+_MERGE_AT = 1_000_000  # minimum number of unmerged counts before a merge
 _CODE = 21  # bits of a Unicode code point; a trigram key has 63 bits
 
 

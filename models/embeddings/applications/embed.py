@@ -23,8 +23,7 @@ _LONGEST = 1 << 24  # maximum number of bytes in a line, and in a batch without 
 def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
     """Write the vectors of UTF-8 lines as a .npy array, float32 [lines, dim].
 
-    The number of lines in the array's header is known only at the end. In a file, the header is
-    written last. To a pipe, the array is copied from a temporary file.
+    If `out` is a pipe, a temporary file is used, because the header contains the number of lines.
     """
     if out.seekable() and out.tell() == 0:
         _write_npy(embed, lines, out)

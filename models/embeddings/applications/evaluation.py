@@ -127,7 +127,7 @@ class Report:
         """Return the results for JSON. An undefined correlation is None.
 
         The paths of results are `groups.<group>.data_sets.<name>.models.<model>.pearson`,
-        `groups.<year>.mean.<model>.pearson` and `protocols.mteb.results.<benchmark>.<model>`.
+        `groups.STS <year>.mean.<model>.pearson` and `protocols.mteb.results.<benchmark>.<model>`.
         """
         found = benchmarks(self.data)
         mteb = {

@@ -31,7 +31,7 @@ class Bounds:
 
     min_score: float = 0.3
     max_score: float = 0.6
-    relative_margin: float = 0.1  # minimum distance below the positive's cosine, as a share of it
+    relative_margin: float = 0.1  # minimum difference to the positive's cosine, as a share of it
 
     def hold(self, scores: Matrix, positive: Matrix) -> NDArray[np.bool_]:
         """Return whether scores [n, k] are within the bounds, given the positives' scores [n]."""
@@ -47,8 +47,7 @@ def unit_vectors(embed: Embed, text: pa.Array) -> Matrix:
 def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArray[np.float16]:
     """Write the unit vectors of all sentences to a file, or complete an incomplete file.
 
-    Returns:
-        The file's vectors, memory-mapped, float16 [n, dim].
+    The file's vectors are returned memory-mapped, float16 [n, dim].
     """
     width = 2 * embed(pa.array([""])).shape[1]  # bytes
     with path.open("ab") as stream:
@@ -68,8 +67,8 @@ def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArr
 class Neighbours:
     """An index of n unit vectors.
 
-    Search is exact for at most 200,000 vectors. More vectors are in an inverted index, trained on a
-    sample, in memory or in `file`. The index has 72 bytes per vector: an id of 8 bytes, and 64
+    Search is exact for at most 200,000 vectors. For more vectors, an inverted index is trained on a
+    sample, and stored in memory or in `file`. It has 72 bytes per vector: an id of 8 bytes, and 64
     principal components of 1 byte each.
     """
 

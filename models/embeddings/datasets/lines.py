@@ -61,7 +61,7 @@ def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) 
 
 
 def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
-    """Yield the number and the value of each row, numbered from 1; in text, by line.
+    """Yield the number, from 1, and the value of each row. Rows of text have line numbers.
 
     A value is a record for Parquet and JSON Lines, and otherwise a list of columns. Tab-separated
     text is read without quoting. `fallback` is as for `text_blocks`.

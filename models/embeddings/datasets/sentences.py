@@ -135,7 +135,7 @@ def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
 
 
 def _line_blocks(path: Path) -> Iterator[tuple[int, pa.StringArray]]:
-    """Yield blocks of `_ROWS` lines, and fewer at the end, with the number of the first line."""
+    """Yield the number of the first line and a block of `_ROWS` lines, or fewer at the end."""
     first, rest = 1, pa.array([], pa.string())
     for _, text in text_blocks(path, _FALLBACK):
         lines = pc.split_pattern([text.removesuffix("\n")], "\n").values

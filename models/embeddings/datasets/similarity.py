@@ -88,7 +88,7 @@ def read_sts(*paths: Path | str) -> list[LabelledPairs]:
 
 
 def read_sick(folder: Path | str) -> list[LabelledPairs]:
-    """Read those of SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt that exist."""
+    """Read SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt, if present in a folder."""
     found = [file for name in _SICK if (file := Path(folder) / name).is_file()]
     if not found:
         raise UserError(f"{folder}: no SICK files here ({', '.join(_SICK)})")

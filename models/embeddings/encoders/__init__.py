@@ -73,7 +73,7 @@ def build_encoder(
 
     Args:
         vectors: initial word vectors by kind, [size, dim]. Each encoder of a mixture copies them.
-        outputs: number of words that the task's decoders predict, if it has any; None for all.
+        outputs: number of words that the task's decoders predict; None: all words.
     """
     noise = {"dropout": options.dropout, "word_dropout": options.word_dropout}
     built: list[TokenEncoder] = []

@@ -1,4 +1,4 @@
-"""An embedding matrix whose sparse training steps equal the steps of a dense optimiser."""
+"""An embedding matrix whose sparse training steps approximate a dense optimiser closely."""
 
 import math
 from collections.abc import Mapping
@@ -25,10 +25,10 @@ def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
 
 
 class _Read(NamedTuple):
-    """The rows that were read for a step."""
+    """The rows that a batch read."""
 
     rows: NDArray[np.int64]
-    positions: Tensor  # the same rows on the device
+    positions: Tensor  # `rows` on the device
     vectors: Tensor
     moments: tuple[Tensor, ...]  # Adam's first and second moments
 
@@ -46,8 +46,7 @@ class EmbeddingMatrix(nn.Module):
     preserve the sum's first four moments in ε. The approximation is close because √v is much larger
     than all εⱼ, unless the row's gradients are below 1e-6.
 
-    Reading does not change the stored values. The initial vectors, float32 [size, dim], are not
-    copied.
+    Reading does not change the stored values. `weight`, float32 [size, dim], is not copied.
     """
 
     weight: Tensor
@@ -119,7 +118,7 @@ class EmbeddingMatrix(nn.Module):
 
     @property
     def read(self) -> Tensor | None:
-        """Vectors that were read since the last step, with their gradient."""
+        """The vectors that were read since the last step, or None. Their `grad` is the gradient."""
         return None if self._read is None else self._read.vectors
 
     @torch.no_grad()
@@ -168,7 +167,7 @@ class EmbeddingMatrix(nn.Module):
         second.mul_(fade_second)
 
     def _extend(self) -> None:
-        """Add the present step to the sums in `pending` of all steps that still have an effect."""
+        """Add the present step to the sums in `pending` of the last `_MEMORY` steps."""
         t = self.steps
         if t >= len(self.pending):
             self.pending = np.concatenate([self.pending, np.zeros_like(self.pending)])
@@ -179,7 +178,7 @@ class EmbeddingMatrix(nn.Module):
 
 
 def _quadrature(moments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return two weights and nodes with the moments 0 … 3, [rows, 4], as [2, 2, rows]."""
+    """Return two pairs of weight and node, [2, 2, rows], given moments 0 … 3, [rows, 4]."""
     total = np.maximum(moments[:, 0], 1e-300)
     mean, second, third = (moments[:, i] / total for i in (1, 2, 3))
     variance = np.maximum(second - mean**2, 1e-12)

@@ -21,7 +21,7 @@ class RaggedBatch(NamedTuple):
 
 
 class Input(nn.Module):
-    """Looks up the vectors of ids: one vector per distinct word, or one per token with dropout.
+    """Looks up one vector per distinct word or, with dropout, one vector per token.
 
     In training, `dropout` sets a share of the vectors' components to zero, and `word_dropout` sets
     the whole vectors of a share of the tokens to zero. All other values are scaled up, so that the
@@ -118,8 +118,8 @@ def tokens_by_row(
 class _WeightedSums(torch.autograd.Function):
     """Computes the sums as the product of a sparse matrix and the vectors.
 
-    The gradient is a product with the transposed matrix. Each product is a call of `embedding_bag`;
-    torch's gradient of `embedding_bag` is much slower on a CPU.
+    The gradient is a product with the transposed matrix. Both products call `embedding_bag`, whose
+    own gradient in torch is much slower on a CPU.
     """
 
     @staticmethod

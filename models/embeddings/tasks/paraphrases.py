@@ -44,7 +44,7 @@ def train(
     same arguments resumes the training. On a CPU, the final weights are the same.
 
     Returns:
-        The trainer's metrics, and the sizes of the vocabularies (`vocabulary`).
+        The trainer's metrics and evaluations, and the sizes of the vocabularies (`vocabulary`).
     """
     initial = _initial(options, run.vectors)
     key = _fingerprint(run, options, seed, language, own_vectors=initial is not None)

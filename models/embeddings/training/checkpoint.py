@@ -21,6 +21,7 @@ class TrainingFolder:
 
         key.json          options, seed and digests of the inputs
         <kind>.txt        the vocabularies
+        pairs/            copies of the pairs in `embeddings.pairs`
         metrics.jsonl     metrics of the training so far
         step-<number>/    the last checkpoint: state.json, tensors.safetensors
 

@@ -1,4 +1,4 @@
-"""Training pairs as ids, read from Parquet shards one pool at a time."""
+"""Training pairs as ids, read from Parquet files one pool at a time."""
 
 import multiprocessing
 import os
@@ -34,12 +34,12 @@ _ROWS = 20_000  # rows tokenised per batch
 
 @dataclass(frozen=True, eq=False)
 class Pairs(Pool["Pairs"]):
-    """n pairs of sentences as ids, and counts of pairs left out on reading."""
+    """n pairs of sentences as ids."""
 
     sides: Sequence[Sentences]
-    """n left and n right sentences; with hard negatives, n negatives, empty if a pair has none."""
-    keys: NDArray[np.uint64]  # [2, n]: equal for equal sentences, on either side
-    sources: NDArray[np.uint64] | None = None  # [n]: equal for translations of one source
+    """n left sentences, n right sentences, and optionally n hard negatives, which may be empty."""
+    keys: NDArray[np.uint64]  # [2, n]: hashes of the left and right sentences
+    sources: NDArray[np.uint64] | None = None  # [n]: hashes; equal for pairs that are paraphrases
     identical: int = 0  # pairs left out because both sides are equal after tokenisation
     empty: int = 0  # pairs left out because a side has no token
 
@@ -47,7 +47,7 @@ class Pairs(Pool["Pairs"]):
         return int(self.keys.shape[1])
 
     def take(self, rows: NDArray[np.int64]) -> Self:
-        """Select pairs by `rows`, in order."""
+        """Return the pairs with the indices `rows`, in this order."""
         sources = None if self.sources is None else self.sources[rows]
         return type(self)(
             [take_all(side, rows) for side in self.sides], self.keys[:, rows], sources
@@ -55,12 +55,12 @@ class Pairs(Pool["Pairs"]):
 
 
 class PairColumns(NamedTuple):
-    """Text columns of Parquet files, and a filter for their rows."""
+    """Names of the text columns to read from Parquet files."""
 
     first: str
     second: str
     negative: str | None = None
-    same_first: bool = False  # never choose negatives with the same first text
+    same_first: bool = False  # whether pairs with equal first texts are paraphrases
 
     @property
     def texts(self) -> list[str]:
@@ -77,14 +77,13 @@ class Chunk(NamedTuple):
 
 
 class PairSource:
-    """Text columns of Parquet files, read one pool at a time.
+    """Sentence pairs in Parquet files, read one pool at a time.
 
-    An epoch visits row groups in random order and joins them into pools; the trainer shuffles
-    within pools. A pool's content depends only on seed and epoch, so that training can resume at
-    any pool.
+    Each epoch joins row groups into pools in random order. The trainer shuffles the pairs of a
+    pool. Pools depend only on the seed and the epoch, so training can resume at any pool.
     """
 
-    ahead = True  # another process tokenises the next pool in advance
+    ahead = True  # whether another process tokenises the next pool in advance
 
     def __init__(
         self, paths: Sequence[str | Path], columns: tuple[str, str] | PairColumns, *, seed: int = 0
@@ -105,13 +104,13 @@ class PairSource:
         self._only: Pairs | None = None
 
     def texts(self) -> Iterator[pa.StringArray]:
-        """Columns of all shards, batch by batch, in order."""
+        """Yield all texts in file order, as columns of batches of rows."""
         for chunk in self.chunks:
             for texts, _ in _batches(chunk, self.columns):
                 yield from texts
 
     def pools(self, epoch: int) -> list[list[Chunk]]:
-        """Row groups of an epoch, in pools."""
+        """Return the row groups of each pool of an epoch."""
         order = list(self.chunks)
         random.Random(f"{self.seed} {epoch}").shuffle(order)
         pools: list[list[Chunk]] = []
@@ -125,7 +124,7 @@ class PairSource:
         return pools
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
-        """Pools from number `first` on, as ids in `vocabularies`."""
+        """Yield the pools from number `first` on. `vocabularies` must be set before."""
         pools = self.pools(epoch)
         if len(pools) == 1:
             # A single pool fits into memory: tokenise it once for all epochs, in file order.
@@ -135,7 +134,7 @@ class PairSource:
             for pool in pools[first:]:
                 yield _read(pool, self.columns, self.vocabularies)
         else:
-            # Spawned, since a fork may hang in a process with torch's threads.
+            # Spawn, because a fork of a process with torch's threads may hang.
             context = multiprocessing.get_context("spawn")
             processes = ProcessPoolExecutor(1, context, initializer=_end_with_parent)
             waiting: list[Future[Pairs]] = []
@@ -151,7 +150,7 @@ class PairSource:
 
 
 def _end_with_parent() -> None:
-    """End this process if its parent is killed; it would wait, with a pool in memory, for ever."""
+    """End this process when its parent ends. Otherwise it could keep a pool in memory forever."""
 
     def wait() -> None:
         if parent := multiprocessing.parent_process():
@@ -192,8 +191,10 @@ def learnable(
     sources: NDArray[np.uint64] | None = None,
     negative: pa.StringArray | None = None,
 ) -> Pairs:
-    """Convert columns to pairs of ids. Identical pairs, pairs with an empty side, and negatives
-    that equal a side of their pair are left out."""
+    """Convert texts to pairs of ids, without identical pairs and pairs with an empty side.
+
+    A negative that equals a side of its pair becomes an empty sentence.
+    """
     sides = [ids_by_kind(vocabularies, text) for text in (left, right)]
     kind, vocabulary = next(iter(vocabularies.items()))
     first, second = (side[kind] for side in sides)
@@ -215,7 +216,7 @@ def learnable(
 def _batches(
     chunk: Chunk, columns: PairColumns
 ) -> Iterator[tuple[list[pa.StringArray], NDArray[np.uint64] | None]]:
-    """Yield a chunk's text columns in batches, with the pairs' `sources` if pairs may share one."""
+    """Yield the text columns and `Pairs.sources` of each batch of rows in a row group."""
     with opened_parquet(chunk.path) as file:
         several = {"candidate", "id"} <= set(file.schema_arrow.names)
         names = [*columns.texts, *["id"] * several]
@@ -229,6 +230,6 @@ def _batches(
 
 @contextmanager
 def opened_parquet(path: str) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file; errors in the block name it."""
+    """Open a Parquet file. Errors in the block name the file."""
     with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         yield file

@@ -13,9 +13,9 @@ from paraloom.models.embeddings.training.loss import unit
 
 NegativesFrom = Literal["other", "same", "both"]
 Excluded = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Pairs of an anchor and a row of the pool that is not its negative, ordered by anchor."""
+"""Anchors (sentences that need negatives), ascending, and rows that must not be negatives."""
 
-_CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines per block; they fit a cache or a GPU
+_CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines per block, to fit a cache or a GPU
 _NEVER = -2.0  # less than every cosine
 
 
@@ -35,7 +35,7 @@ def hardest_negatives(
         left, right: vectors of the sentences on each side, [n, dim].
         left_keys, right_keys: hashes of the sentences on each side, [n].
         pool: whether negatives of a sentence are on the `same` side, the `other` side, or `both`.
-        sources: hashes, [n]. All sentences of pairs with equal hashes are paraphrases.
+        sources: hashes, [n]. Pairs with equal hashes are paraphrases of each other.
 
     Returns:
         The negatives of left and of right, int64 [n] on the CPU. A negative is a row of left and
@@ -63,7 +63,7 @@ def hardest_negatives(
 def nearer_given(
     found: NDArray[np.int64], vectors: Tensor, there: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Replace negatives by the user's negative of the same pair where this is nearer.
+    """Replace a negative by the user's negative of the same pair if the user's is nearer.
 
     Args:
         found: the selected negatives, [2, n].
@@ -81,7 +81,7 @@ def nearer_given(
 
 
 def _nearest(anchors: Tensor, pool: Tensor, excluded: Excluded) -> Tensor:
-    """Return the nearest row of the pool to each anchor, int64; -1 if all rows are excluded."""
+    """Return each anchor's nearest row of the pool, int64, or -1 if all rows are excluded."""
     step, nearest = _step(pool), []
     for start in range(0, len(anchors), step):
         cosines = anchors[start : start + step] @ pool.T
@@ -93,11 +93,11 @@ def _nearest(anchors: Tensor, pool: Tensor, excluded: Excluded) -> Tensor:
 def _nearest_of_each_other(
     left: Tensor, right: Tensor, not_for_left: Excluded, not_for_right: Excluded
 ) -> tuple[Tensor, Tensor]:
-    """Compute `_nearest` of left in right and of right in left from one matrix product.
+    """Find the nearest right row of each left row, and the reverse, with one matrix product.
 
     Each block of cosines gives the nearest neighbours of its rows. For a column, only the maximum
     and its block are stored. At the end, the column is computed again in this block to find the
-    maximum's row. This is faster than to find the row in every block.
+    maximum's row. This is faster than finding the row in every block.
     """
     step, device = _step(right), right.device
     order = np.argsort(not_for_right[1], kind="stable")

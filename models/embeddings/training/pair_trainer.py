@@ -51,13 +51,13 @@ class PairTrainer(Trainer[Pairs]):
         keys: NDArray[np.uint64],
         sources: NDArray[np.uint64] | None = None,
     ) -> NDArray[np.int64]:
-        """Select the negative of each sentence, as an index into `sentences`, [2, n].
+        """Select the negative of each sentence, as an index into `sentences` or -1, [2, n].
 
         Args:
             sentences: n left sentences, n right sentences, and optionally the user's n negatives,
                 which replace selected negatives that are less similar.
             keys: hashes of left and right sentences, [2, n].
-            sources: hashes of the pairs' sources, [n].
+            sources: hashes, [n]. Pairs with equal hashes are paraphrases of each other.
         """
         n = keys.shape[1]
         self.encoder.eval()

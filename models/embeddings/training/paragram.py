@@ -1,4 +1,4 @@
-"""Training of PARAGRAM word vectors: averages and the margin loss (Wieting et al., 2016)."""
+"""Training of PARAGRAM word vectors with the margin loss (Wieting et al., 2016)."""
 
 from pathlib import Path
 from typing import Any

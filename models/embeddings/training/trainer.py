@@ -1,4 +1,4 @@
-"""Training loop of all tasks: order, checkpoints, clipping, optimiser steps."""
+"""The training loop that all tasks share."""
 
 import math
 import time
@@ -23,30 +23,30 @@ from paraloom.models.progress import meter
 Batch = TypeVar("Batch")
 Produced = TypeVar("Produced", covariant=True)
 
-LOG_EVERY = 100  # minimum steps between lines of metrics.jsonl
-READ_EVERY = 20  # steps after which losses are copied from a GPU; a divisor of `LOG_EVERY`
+LOG_EVERY = 100  # approximate number of steps between two losses in metrics.jsonl
+READ_EVERY = 20  # steps between copies of losses from a GPU; must divide `LOG_EVERY`
 
 
 class Pool(Protocol[Produced]):
-    """Examples that are shuffled together, and counts of examples left out."""
+    """Examples that are shuffled together."""
 
-    identical: int = 0
-    empty: int = 0
+    identical: int = 0  # examples left out because both sides are equal
+    empty: int = 0  # examples left out because a side has no token
 
     def __len__(self) -> int: ...
 
     def take(self, rows: NDArray[np.int64]) -> Produced:
-        """Select examples by `rows`, in order."""
+        """Return the examples with the indices `rows`, in this order."""
 
 
 class Source(Protocol[Produced]):
-    """Examples to train on: an epoch is a sequence of pools, each small enough for memory."""
+    """Examples to train on. An epoch is a sequence of pools, each of which fits into memory."""
 
     rows: int  # examples in an epoch, including left-out ones
     name: str  # names the source in messages
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Produced]]:
-        """Pools of an epoch from number `first` on; the same at every call."""
+        """Yield the pools of an epoch from number `first` on. Each call yields the same pools."""
 
 
 class Memory(Generic[Batch]):
@@ -57,30 +57,30 @@ class Memory(Generic[Batch]):
         self.rows = len(pool) + pool.identical + pool.empty
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Batch]]:
-        """The only pool."""
+        """Yield the only pool."""
         if first == 0:
             yield self.pool
 
 
 @dataclass
 class Progress:
-    """Position in the training, from which it resumes with saved weights, moments and seed."""
+    """Position and results of a training, which a checkpoint contains beside the tensors."""
 
     step: int = 0
-    epoch: int = 0
+    epoch: int = 0  # number of finished epochs
     pool: int = 0  # number of the pool in the epoch
     row: int = 0  # next row in the pool's order
     pairs: int = 0  # pairs that an epoch trains on
-    identical: int = 0
+    identical: int = 0  # left-out pairs, as in `Pool`
     empty: int = 0
     seen: int = 0  # pairs trained on, in all epochs
-    best: float | None = None  # development score
-    loss: float = math.nan  # mean since the last line of the metrics
+    best: float | None = None  # best score on development data
+    loss: float = math.nan  # mean since the last loss in metrics.jsonl
     seconds: float = 0.0
-    lines: int = 0  # lines written to the metrics
+    lines: int = 0  # lines written to metrics.jsonl
     evaluations: list[dict[str, float]] = field(default_factory=list)
-    """Evaluations on development data: `epoch` (from 1), `step`, and the score `development`."""
-    chosen: int = -1  # index of the best evaluation
+    """Evaluations: `epoch` (from 1), `step`, and the score on development data, `development`."""
+    chosen: int = -1  # index of the best of `evaluations`
 
     @property
     def rate(self) -> float:
@@ -89,19 +89,17 @@ class Progress:
 
 
 class Trainer(Generic[Batch]):
-    """Trains one encoder on one source of examples; subclasses define `train_on`.
+    """Trains an encoder on a source of examples. Subclasses define `train_on`.
 
-    A step's randomness (noise, order, scrambling) depends only on the seed and the step's position,
-    so no random state is saved. Encoder and `head` stay on their device. Checkpoints and metrics
-    are written into `folder`.
-
-    `evaluate` scores the present weights on development data, after each epoch and every
-    `evaluate_every` steps. `fit` then keeps the best weights, and ends after `patience` evaluations
-    without a better score.
+    Args:
+        folder: where checkpoints and metrics are written. By default, none are written.
+        head: a module that is trained together with the encoder.
+        evaluate: returns the score of the present weights on development data. It is called after
+            each epoch and every `options.evaluate_every` steps.
     """
 
-    adam = True  # False: word vectors take plain gradient steps
-    trains_words = True
+    adam = True  # if False, word vectors are trained by plain gradient steps
+    trains_words = True  # if False, word vectors remain unchanged
 
     def __init__(
         self,
@@ -118,7 +116,7 @@ class Trainer(Generic[Batch]):
         self.folder, self.evaluate, self.patience = folder, evaluate, options.patience
         self.trained = nn.ModuleDict({"encoder": encoder} | ({"head": head} if head else {}))
         self.progress = Progress()
-        self.losses: list[Tensor] = []  # since the last metrics line
+        self.losses: list[Tensor] = []  # losses since the last one in metrics.jsonl
         self.kept: dict[str, Tensor] = {}  # weights with the best score
         matrices = embedding_matrices(encoder)
         self.device = next(iter(matrices.values())).weight.device
@@ -130,13 +128,12 @@ class Trainer(Generic[Batch]):
         self.optimizer = self.new_optimizer([*self.weights.values()]) if self.weights else None
 
     def new_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
-        """Make the optimiser for all weights except word vectors: Adam, with the gradient of λ_c
-        ‖W‖²."""
+        """Return an Adam optimiser for all weights except word vectors, regularised by λ_c ‖W‖²."""
         rate, decay = self.options.learning_rate, 2 * self.options.lambda_c
         return torch.optim.Adam(weights, rate, weight_decay=decay, fused=True)
 
     def fit(self) -> Progress:
-        """Train to the end; the encoder then has the best weights (the last without `evaluate`)."""
+        """Train the encoder. It keeps the best weights, or the last weights without `evaluate`."""
         options, progress = self.options, self.progress
         total = self.source.rows * options.epochs
         started = time.monotonic() - progress.seconds
@@ -158,7 +155,7 @@ class Trainer(Generic[Batch]):
                         progress.seen += len(rows)
                         progress.seconds = time.monotonic() - started
                         self.report(before)
-                        if progress.epoch:  # left-out pairs are known now
+                        if progress.epoch:  # the first epoch counted the left-out pairs
                             total = progress.pairs * options.epochs
                         bar.set(progress.seen, total=total, note=f"loss {progress.loss:.4f}")
                     progress.pool, progress.row = progress.pool + 1, 0
@@ -195,21 +192,21 @@ class Trainer(Generic[Batch]):
         return self.options.batch_size
 
     def train_on(self, batch: Batch) -> None:
-        """Train on a batch: one step or several."""
+        """Train on a batch, with one or more optimiser steps."""
         raise NotImplementedError
 
     def seed_noise(self) -> None:
-        """Seed the noise of the next step."""
+        """Seed the dropout of the next step, so that checkpoints need no random state."""
         if self.options.dropout or self.options.word_dropout:
             torch.manual_seed((self.seed << 40) + self.progress.step)
 
     def encode(self, sentences: Sentences) -> Tensor:
-        """Encode a batch."""
+        """Return the vectors of n sentences, [n, dim]."""
         vectors: Tensor = self.encoder(sentences)
         return vectors
 
     def optimizer_step(self, loss: Tensor) -> None:
-        """Step once down the gradient of a loss."""
+        """Make one optimiser step with the gradient of a loss."""
         torch.autograd.backward(loss)
         self.add_gradients()
         if self.options.clip is not None:
@@ -225,10 +222,10 @@ class Trainer(Generic[Batch]):
         self.losses.append(loss.detach())
 
     def add_gradients(self) -> None:
-        """Hook to add regularisation gradients before clipping; adds none here."""
+        """Add regularisation gradients before clipping, if a subclass has any."""
 
     def report(self, before: int) -> None:
-        """After a `train_on` from step `before` on, evaluate, check losses, log and save if due."""
+        """Evaluate, check losses, log and save if due. `before` is the step at the last report."""
         options, progress = self.options, self.progress
 
         def due(every: int) -> bool:
@@ -246,7 +243,7 @@ class Trainer(Generic[Batch]):
             self.folder.save(progress.step, asdict(progress), self.tensors())
 
     def read_losses(self) -> None:
-        """Check that losses since the last metrics line are finite; this waits for the GPU."""
+        """Update the mean loss. Raise an error if a loss is not finite. This waits for the GPU."""
         options, progress = self.options, self.progress
         losses = torch.stack(self.losses).tolist() if self.losses else []
         for step, loss in enumerate(losses, progress.step - len(losses) + 1):
@@ -259,7 +256,7 @@ class Trainer(Generic[Batch]):
             progress.loss = float(np.mean(losses))
 
     def evaluate_weights(self) -> None:
-        """Evaluate the present weights, unless already done; keep them if they are the best."""
+        """Evaluate the weights, unless done at this step, and keep them if they are the best."""
         progress = self.progress
         done = progress.evaluations
         if self.evaluate is None or (done and done[-1]["step"] == progress.step):
@@ -273,7 +270,7 @@ class Trainer(Generic[Batch]):
         self.log(development=score)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Weights with moments, best weights, and losses since the last metrics line."""
+        """Return a checkpoint's tensors: weights, optimiser state, best weights and losses."""
         state = {"losses": torch.stack(self.losses) if self.losses else torch.empty(0)}
         state.update({f"best.{name}": weight for name, weight in self.kept.items()})
         for name, matrix in self.matrices.items():
@@ -303,7 +300,7 @@ class Trainer(Generic[Batch]):
         self.kept = {name: state[f"best.{name}"] for name in best}
 
     def metrics(self) -> dict[str, Any]:
-        """Counts, times and last loss of the training."""
+        """Return the counts, the duration and the last mean loss of the training."""
         progress = self.progress
         return {
             "pairs": progress.pairs,
@@ -316,7 +313,7 @@ class Trainer(Generic[Batch]):
         }
 
     def evaluations(self) -> dict[str, Any]:
-        """Score, epoch and step of the best evaluation, and all evaluations."""
+        """Return the score, epoch and step of the best evaluation, and all evaluations."""
         done = self.progress.evaluations
         best = done[self.progress.chosen]
         return {
@@ -328,7 +325,7 @@ class Trainer(Generic[Batch]):
         }
 
     def log(self, **values: float) -> None:
-        """Write a line of metrics."""
+        """Append the position in the training and `values` to metrics.jsonl."""
         if self.folder is not None:
             at = self.progress
             position = {"step": at.step, "epoch": at.epoch, "pairs": at.seen}
@@ -337,5 +334,5 @@ class Trainer(Generic[Batch]):
 
 
 def better(score: float, best: float | None) -> bool:
-    """Whether a score is the best so far; NaN is never better than a number."""
+    """Return whether a score is the best so far. NaN is never better than a number."""
     return best is None or score > best or (math.isnan(best) and not math.isnan(score))
