@@ -106,18 +106,18 @@ def launch(
 ) -> Result:
     """Run a job that makes one receipt per unit, and the files that the receipt names.
 
-    Units with a valid receipt are finished. Only the checksums of their files are verified.
+    A unit with a valid receipt is not repeated. Only the checksums of its files are verified.
 
     Args:
         transform: units in, receipts out.
         output: folder of the files and receipts.
         processes: largest number of worker processes, if the user did not choose a runner.
-        done: returns the number of rows that are done, if receipts do not contain it.
+        done: returns the number of finished rows, if the units do not know their rows in advance.
         limit: largest share of rows that the job may reject; None: unlimited.
 
     Raises:
         UserError: a worker's first error that the user can fix, or too many rejected rows.
-        RuntimeError: a unit has no receipt.
+        RuntimeError: a unit has no receipt, or its receipt has another number of rows.
     """
     keys = {unit.name: unit.key for unit in units}
     before = shard_files.receipts(output)
@@ -170,7 +170,7 @@ def launch(
 
 
 def _under_way(output: str) -> int:
-    """Sum the progress that unfinished units report."""
+    """Return the number of rows that unfinished units report as done."""
     folder = storage.join(output, shard_files.UNDER_WAY)
     names = [] if storage.is_remote(output) else storage.names(folder)
     paths = {name: shard_files.receipt_path(output, name) for name in names}
@@ -208,7 +208,8 @@ def run_pipeline(
 ) -> dict[str, int]:
     """Build and run a Beam pipeline; return its counters.
 
-    `runner` overrides the runner in the options. Ctrl-C may ask `user` about a remote job.
+    `runner` overrides the runner in the options. On Ctrl-C, `user` decides whether a remote job is
+    cancelled.
     """
     user = user or User(options)
     try:
@@ -241,7 +242,7 @@ def run_pipeline(
 
 @contextmanager
 def _plain_labels() -> Iterator[None]:
-    """Keep Beam from importing its data frames, which fail with pandas 3, to name a step."""
+    """Stop Beam from importing its data frames to name steps. The import fails with pandas 3."""
     original = pipelines.alter_label_if_ipython
     pipelines.alter_label_if_ipython = lambda transform, pvalueish: None
     try:

@@ -166,7 +166,7 @@ class JudgingServer:
                 app.config["PORT"] = own
                 self.url = f"http://{_HOST}:{own}/{token}/"
                 return
-        raise UserError(f"--port {port}: cannot be used; choose another one, or leave it out")
+        raise UserError(f"--port {port or PORT}: cannot be used; choose another port")
 
     def serve(self) -> None:
         """Answer requests until the process is interrupted (Ctrl-C)."""

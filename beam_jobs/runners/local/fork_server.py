@@ -58,8 +58,7 @@ class Worker:
 
 
 class ForkServer:
-    """The launcher's side of the fork server, which starts with the first worker or with
-    `prepare`."""
+    """The launcher's side. `prepare` or the first worker starts the server."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
