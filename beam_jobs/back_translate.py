@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 class Translated(Measurements):
     """Measurements of a shard, beside the translator's `Counters`."""
 
-    # Rows that were not translated, by the configuration key that made this unnecessary.
+    # Rows that were not translated, by the configuration key with this effect.
     saved: dict[str, Saved] = Field(default_factory=dict)
     converted: str | None = None  # SHA-256 of the converted model
     compute_type: Precision | None = None  # number type of the model's weights
@@ -63,7 +63,7 @@ class TranslationJob:
     distinct: bool = False  # whether equal texts of a shard are translated once
     direction: Direction = BACK
     key: str = ""  # digest of all that translations depend on; "" if none are reused
-    reuse: Sequence[str] = ()  # stage folders of other runs; their translations may be reused
+    reuse: Sequence[str] = ()  # folders of other runs, whose translations may be reused
 
 
 def run(
@@ -74,7 +74,7 @@ def run(
     *,
     max_rejected: float = 1.0,
 ) -> Result:
-    """Translate `units` into `output`; fail if a larger share of rows than `max_rejected` is rejected.
+    """Translate `units` into `output`; reject at most the share `max_rejected` of the rows.
 
     On this machine, one process translates with all cores, so that the model is loaded once.
     """

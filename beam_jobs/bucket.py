@@ -1,4 +1,4 @@
-"""Exact deciles of every score over the whole corpus (ParaNMT, sections 3 and 6.3).
+"""Exact deciles of every score over the whole corpus (ParaNMT, 3 and 6.3: tenths by score).
 
 The sizes of deciles differ by at most one row. A hash of the row's identifier breaks ties.
 """
@@ -32,7 +32,7 @@ from paraloom.beam_jobs.transforms.shares import Deciles, decile_ranks
 
 
 def starts_of_deciles(rows: Mapping[str, int]) -> dict[str, list[int]]:
-    """Return the ranks at which the deciles of each score start; `rows` is the number of rows."""
+    """Return the ranks at which the deciles of each score start, from its number of rows."""
     return {score: decile_ranks(n) for score, n in rows.items()}
 
 
@@ -43,7 +43,7 @@ def score_columns(table: pa.Table, scorers: Iterable[str]) -> Columns:
 
 
 def deciles_of(table: pa.Table, scorers: Iterable[str], bounds: Targets) -> dict[str, np.ndarray]:
-    """Return the decile columns (int8 [n]) by name. `bounds` are the targets at `decile_ranks`."""
+    """Return the decile columns (int8 [n]) by name, from the targets at `decile_ranks`."""
     return {
         schema.decile(name): position(column, bounds.get(name, []))
         for name, column in score_columns(table, scorers).items()

@@ -37,7 +37,7 @@ class ColumnDiff:
     rows: int = 0  # number of rows that differ
     # (id, first value, second value), ordered by id; types instead of values if the types differ
     examples: list[tuple[str, Any, Any]] = field(default_factory=list)
-    largest: Largest = 0.0  # largest difference of two floats; inf if values of other types differ
+    largest: Largest = 0.0  # largest difference of two floats; inf if other values differ
 
     def add(self, ids: pa.Array, first: Sequence[Any], second: Sequence[Any], most: float) -> None:
         """Add the differences in a block of rows, which is ordered by id."""
@@ -68,7 +68,7 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
 
 
 def _others(shards: Sequence[Shard], common: Counter[str]) -> list[Shard]:
-    """Return the part files that only this side has, and verify the part files on both sides."""
+    """Return the part files that the other side lacks, and verify the part files of both sides."""
     equal: list[Shard] = []
     others: list[Shard] = []
     for shard in shards:

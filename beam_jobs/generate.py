@@ -1,9 +1,9 @@
 """Generation: language models make candidates for every pair, beside the back-translations.
 
 The candidates of a pair are neighbours: first back-translations, then the answers of each generator
-in the order of the configuration. `candidate` numbers them, with gaps for rejected candidates. A
-translation model, if the run has one, computes `translation_score`: the log-probability of the
-candidate given the source, per subword.
+in the order of the configuration. `candidate` numbers them, with gaps for rejected candidates. If
+the run has a translation model, it gives each candidate its `translation_score`, the
+log-probability of the candidate given the source, per subword.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class _Generate(UnitDoFn):
 def requests(
     of: ChatGenerator, prompt: Prompt, languages: tuple[str, str], pairs: pa.Table
 ) -> list[Request]:
-    """Make one request to a generator for each pair."""
+    """Make the request for each pair to a generator."""
     more = variables(*languages, n=of.n, json=of.response == "json")
     return [
         Request(of, prompt.render(row, **more), (row["source"], row["reference"]))
@@ -210,7 +210,7 @@ def _rows(
 
 
 def _reject(rows: pa.Table, which: np.ndarray, reason: str) -> pa.Table:
-    """Set the reason of those rows in `which` (bool [n]) that have no reason yet."""
+    """Set the reason of the rows in `which`, unless a row has a reason."""
     at = rows.column_names.index("reason")
     new = pc.if_else(pa.array(which), reason, pa.scalar(None, pa.string()))
     return rows.set_column(at, "reason", pc.coalesce(rows["reason"], new))

@@ -15,7 +15,7 @@ from paraloom.models.languages import ENGLISH
 from paraloom.models.text.idf import WordCounts, count_words, merge_counts
 
 _DOCUMENTS = b"documents"  # key in the metadata of the table's schema
-MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))  # merges the counts of shards
+MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))  # of all shards
 
 
 def run(

@@ -82,7 +82,7 @@ class Reading:
         )
 
     def id_hashes(self, unit: IngestUnit) -> Iterator[Hashes]:
-        """Yield hashes of ids and of texts, unless the ids of the bitext are given."""
+        """Yield hashes of each id that several rows may have, and of its row's texts."""
         for block in self.blocks(unit) if unit.bitext.ids != "given" else ():
             first = row_hash(block.pairs["id"])[:, 0]
             other = first if unit.bitext.ids == "made" else row_hash(block.made)[:, 0]
@@ -95,12 +95,7 @@ class Reading:
 
 
 class Ingest(beam.PTransform):
-    """Reads bitexts: units in, receipts out.
-
-    Args:
-        rows: approximate number of rows in all units.
-        ids: values of `Bitext.ids` that occur.
-    """
+    """Reads bitexts: units in, receipts out. `rows` is an estimate; `ids`: see `Bitext.ids`."""
 
     def __init__(
         self, output: str, reading: Reading, rows: int, ids: Collection[str] = ("given", "made")
@@ -109,7 +104,7 @@ class Ingest(beam.PTransform):
         self.output, self.reading, self.rows, self.ids = output, reading, rows, {*ids}
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find duplicates over all files, in one pass for each kind, and write the shards."""
+        """Find duplicates over all files, in one pass for each kind that may occur, and write."""
         reading, kinds = self.reading, self.ids
 
         def ids(element: tuple[IngestUnit, np.ndarray]) -> Iterator[Hashes]:
@@ -254,8 +249,8 @@ class _WriteShards(UnitDoFn):
     ) -> np.ndarray:
         """Return the reason for rejecting each pair of a block, or "": object [n].
 
-        `repeated` has the results of the passes for ids, pairs and near-copies. `saved` counts the
-        rows that will not be translated, and their tokens on `side`.
+        `repeated` has the results of the passes for ids, pairs and near-copies. The rows of `side`
+        that will not be translated are added to `saved`.
         """
         duplicates, repeats, near = repeated
         languages, why = self.reading.languages, np.full(len(block.lines), "", object)

@@ -2,7 +2,7 @@
 
 A pair nearly repeats another pair if the Jaccard index of their sets of character n-grams reaches a
 threshold on both sides. Rows with an equal band are candidates for an exact comparison. In each
-group of candidates, a row is compared only with the first row of the group and the preceding row,
+group of candidates, a row is compared with the first row of the group and the row before it only,
 so that the time per row is constant. The result depends only on the texts and their order.
 """
 
@@ -63,7 +63,7 @@ def bands(threshold: float) -> tuple[int, int]:
 
 
 def ngrams(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return hashes of all texts' character n-grams, uint64 [k], and their number per text, [n]."""
+    """Return hashes of the character n-grams of n texts, uint64 [k], and their counts [n]."""
     padded = pc.binary_join_element_wise(texts, "\0" * _GRAM, "")
     lengths = pc.utf8_length(padded).to_numpy().astype(np.int64)
     text = bytes(padded.buffers()[2] or b"").decode()
@@ -102,7 +102,7 @@ def band_keys(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray
 
 
 def candidates(keys: np.ndarray, *order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs (later, earlier) of entries with equal keys. `order` is as for `np.lexsort`.
+    """Return pairs (later, earlier) of entries with equal keys, sorted by the last of `order`.
 
     >>> [of.tolist() for of in candidates(np.array([5, 7, 5, 5, 5]), np.arange(5))]
     [[2, 3, 4, 3, 4], [0, 0, 0, 2, 3]]
@@ -152,7 +152,7 @@ def reasons(ids: pa.Array) -> np.ndarray:
 
 
 class WithNearDuplicates(beam.PTransform):
-    """Finds near-copies: units in; units with `Near` (None without a `threshold`) appended out.
+    """Finds near-copies: units in; units with `Near` appended out. Further input is kept.
 
     Bands and texts are written to files, in the same way as the hashes of `WithDuplicates`.
 
@@ -205,7 +205,7 @@ class WithNearDuplicates(beam.PTransform):
 
 
 def _hashes(blocks: Iterable[Texts], stream: BinaryIO, threshold: float) -> Iterator[Hashes]:
-    """Write texts. Yield the band keys of each row, each with the first byte and length of its text."""
+    """Write texts; yield the bands of their rows, and where each text is: first byte and length."""
     written = 0
     for rows, *sides, ids in blocks:
         first, second = (pc.utf8_slice_codeunits(side, 0, _LONGEST) for side in sides)

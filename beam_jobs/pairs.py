@@ -1,7 +1,7 @@
 """Back-translation, scores and exact deciles for Beam pipelines of your own.
 
 Pairs are rows with a schema. Each transform adds columns. Its second output has the rejected rows,
-with a `reason`. Rows pass between the transforms as Arrow tables.
+with a `reason`. Between the transforms, rows are kept in columns (Arrow).
 
 >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
 ...     pairs = pipeline | beam.Create([
@@ -63,7 +63,7 @@ class BackTranslate(beam.PTransform):
 
     `translated = pairs | BackTranslate("models/cs-en")`. Rows have id, source, reference, and any
     other columns. With `NmtOptions(candidates=N)`, each row becomes N rows with a `candidate`
-    number. The Beam counters (namespace `paraloom`) are the same as in the stage `back_translate`.
+    number. The counters (namespace `paraloom`) are those of the stage `back_translate`.
 
     Args:
         model: a folder that all workers can read, or a name on the Hugging Face Hub.
@@ -102,7 +102,7 @@ class BackTranslate(beam.PTransform):
 
 
 class ScorePairs(beam.PTransform):
-    """Scores `translation` against `reference`: adds the scores and the token counts of both.
+    """Scores `translation` against `reference`: adds the scores and both numbers of tokens.
 
     `scored = translated.pairs | ScorePairs(["trigram_overlap", "unigram_f1"])`
 
@@ -127,9 +127,9 @@ class ExactDeciles(beam.PTransform):
     """Finds the decile of each row by each score over all rows: adds `<score>_decile`, 0 to 9.
 
     `bucketed = scored.pairs | ExactDeciles(["trigram_overlap"])`. The sizes of deciles differ by at
-    most one row. Hashes of ids break ties, so ids (with `candidate`, if present) must be unique.
-    Scores are np.float32, and rows with infinite or missing scores are rejected. The PCollection
-    must be bounded and in the global window.
+    most one row. Ids (with `candidate`, if present) must therefore be unique. Scores are
+    np.float32. Rows with infinite or missing scores are rejected. Rows must be bounded, in the
+    global window.
     """
 
     def __init__(self, scores: Sequence[str]):
@@ -172,7 +172,7 @@ def _divided(
     added: Sequence[pa.Field],
     accelerator: str | None = None,
 ) -> PairsAndRejects:
-    """Divide rows into accepted and rejected rows; `load` is called once per process."""
+    """Divide rows into accepted and rejected rows, with a resource loaded once per process."""
     given = _fields(pairs)
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]

@@ -79,7 +79,7 @@ class Probing:
         return np.bincount(_deciles(self.shards, self.score), minlength=10)
 
     def pairs(self, probe: Probe) -> list[pa.StringArray]:
-        """Draw the pairs of a probe. Probes with the same seed draw in one order and share pairs."""
+        """Draw the pairs of a probe. All ranges draw in the same order, so they share pairs."""
         deciles = _deciles(self.shards, self.score)
         order = np.random.default_rng(probe.seed).permutation(len(deciles))
         rows = np.sort(order[np.isin(deciles[order], probe.deciles)][: self.most])
@@ -93,7 +93,7 @@ def run(
     output: str,
     arguments: Sequence[str],
 ) -> list[tuple[float, ...]]:
-    """Train probes; return each range's scores (Pearson × 100), in the order of `seeds`."""
+    """Train probes on ranges of deciles; return the score of each range and seed, Pearson × 100."""
     key, counts = probing.key, probing.counts()
     probes = [
         Probe(content_key(key, deciles, seed), deciles, seed, min(of, probing.most))

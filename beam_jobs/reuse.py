@@ -2,7 +2,7 @@
 
 The sources of finished shards with translations by the same model and options, and the sources of
 unfinished shards, are partitioned by hash and joined in each partition. Each finished shard is read
-once. Texts are written to files, in the same way as hashes in `duplicates`.
+once, in any order of rows. Texts are written to files, in the same way as hashes in `duplicates`.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ Block = tuple[int, str, int, int]
 def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str]) -> list[Receipt]:
     """Return the receipts of shards that may have translations for unfinished units.
 
-    The receipts are from this stage and from the stage folders `others`. First, this stage's
-    outdated receipts, or all its receipts if the stage has ended, are written to a file. The file
-    and the part files remain until the stage ends again, so a killed job that is started again
-    finds the same receipts and makes the same batches.
+    The receipts are those of this stage, and of the stages in the folders `others`. This stage's
+    outdated receipts, or all its receipts if the stage has ended, are first written to a file.
+    Their part files are kept until the stage ends again. After a kill, the job therefore finds the
+    same receipts and makes the same batches.
     """
     keys, before = {unit.key for unit in units}, receipts(output)
     present = keys & {receipt.key for receipt in before}
@@ -102,7 +102,7 @@ class WithKept(beam.PTransform):
         self.partitions = partitions(rows + sum(receipt.rows_in for receipt in old))
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find the sources of the units among the sources of old shards, in each partition."""
+        """Find the sources of units in old shards, in each partition."""
         direction, candidates, output = self.direction, self.candidates, self.output
         # A worker of a killed job may still write, so the names are unique to this job.
         prefix, count = storage.join(output, HASHES, secrets.token_hex(4)), self.partitions
@@ -142,8 +142,8 @@ def translations(
 ) -> tuple[pa.Table, np.ndarray]:
     """Return the translations of an earlier unit, and the hash of each row's source, uint64 [n, 2].
 
-    Each source has `candidates` neighbouring rows. If a file is damaged or missing, the result is
-    empty, because another run may change or remove files.
+    Each source has `candidates` neighbouring rows. Both are empty if a file is damaged or missing,
+    because another run may change or remove files.
     """
     number = schema.CANDIDATE.name
     own = ["id", direction.text, number]

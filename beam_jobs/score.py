@@ -66,7 +66,7 @@ def score_table(
     Args:
         given: columns that were computed before, for the same rows.
         target: schema of the scored rows, if the stage is not `score`.
-        waits: list to which the seconds spent waiting for other threads' scores are appended.
+        waits: list to which the seconds of waiting for other threads' scores are added.
 
     Returns the scored rows, and the rejected rows with a `reason`: a score is missing, not finite,
     or outside its scorer's range.
@@ -117,7 +117,7 @@ def _range(scorer: Scorer) -> str:
 class ScoreMeasurements(Measurements):
     """Measurements of a shard."""
 
-    # Key of all that a column's values depend on, by column. `outdate` copies receipts with keys.
+    # Key of what the values of a column depend on. `outdate` keeps copies of receipts with keys.
     columns: dict[str, str] = Field(default_factory=dict)
 
 
@@ -154,7 +154,7 @@ class Scoring:
             opening = partial(self._open_resource, kind)
             shared = self.models.get(kind.name)
             resources[kind.name] = partial(shared.acquire, opening) if shared else opening
-        if "encoder" in self.resources and not self.models:  # opening a model sets the number, too
+        if "encoder" in self.resources and not self.models:  # models set the number, too
             import torch
 
             torch.set_num_threads(1)
@@ -185,7 +185,7 @@ def run(
     keys: Mapping[str, str] | None = None,
     max_rejected: float = 1.0,
 ) -> Result:
-    """Score `units` into `output`; fail if a larger share of rows than `max_rejected` is rejected.
+    """Score `units` into `output`; reject at most the share `max_rejected` of the rows.
 
     If a resource is a model, one process scores with all cores, so that the model is loaded once.
     `keys` are digests of what each score depends on, except the pairs. A column with the same key
@@ -263,10 +263,7 @@ class _Score(OverlappingDoFn):
     def _computed_before(
         self, unit: Unit, table: pa.Table, keys: Mapping[str, str]
     ) -> tuple[pa.Array, pa.Table | None]:
-        """Return the earlier output's columns with the same keys, and which rows it has: bool [n].
-
-        Without such columns, return True for all rows, and None.
-        """
+        """Return which rows an earlier output has, bool [n], and its columns with these keys."""
         everything = pa.array(np.ones(len(table), bool))
         before = read_receipt(self.output, unit.name, EARLIER)
         had = before.measured(ScoreMeasurements).columns if before else {}

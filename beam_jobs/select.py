@@ -41,19 +41,14 @@ from paraloom.beam_jobs.transforms.order_statistics import (
 
 
 class Select(beam.PTransform):
-    """Selects pairs: units in, receipts out.
-
-    Args:
-        rows: approximate number of rows in all units.
-        text: whether to write the text of each shard for `export_tsv`.
-    """
+    """Selects pairs: units in, receipts out. `rows` is an estimate; `text` adds the text form."""
 
     def __init__(self, output: str, criteria: Criteria, rows: int, *, text: bool = False):
         super().__init__()
         self.output, self.criteria, self.rows, self.text = output, criteria, rows, text
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Apply the criteria, find duplicates and near-copies, draw the sample, and write."""
+        """Scan once for the criteria and for duplicates, and once to write."""
         prefix = storage.join(self.output, HASHES, f"{secrets.token_hex(4)}-decided")
         criteria, decided = self.criteria, _Decided(prefix, self.criteria)
         where, least = (self.rows, self.output), criteria.near_duplicates
@@ -69,7 +64,7 @@ class Select(beam.PTransform):
 
 @dataclass(frozen=True)
 class _Decided:
-    """Applies the criteria to the rows of units, and stores the decisions in files for later scans."""
+    """Decisions by the criteria on the rows of units, which are kept in files for later scans."""
 
     prefix: str
     criteria: Criteria
@@ -105,7 +100,7 @@ class _Decided:
         return {name: _column(kept, rows) for name, rows in self.drawn_from(kept, reasons)}
 
     def drawn_from(self, kept: pa.Table, reasons: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield each kind (`kinds_of`) and the indices of its accepted rows."""
+        """Yield each kind of rows from which rows are drawn, with the accepted rows."""
         kinds, accepted = kinds_of(kept, self.criteria), reasons == ""
         for name in sorted({*kinds[accepted]} or {"sample"}):
             yield name, np.flatnonzero(accepted & (kinds == name))
@@ -150,6 +145,6 @@ class _WriteCorpus(UnitDoFn):
 
 
 def _column(table: pa.Table, rows: np.ndarray) -> Column:
-    """Return a column of equal scores, so that the hashes of the ids order the rows."""
+    """Return a column whose scores are equal, so that the hashes of the ids order the rows."""
     ids = schema.row_ids(table.take(pa.array(rows)))
     return Column(np.zeros(len(rows), np.uint32), ids)

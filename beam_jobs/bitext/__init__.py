@@ -7,16 +7,15 @@ without an id is called `<position of the file>-<its name>:<row>`, for instance 
 name has no suffix such as `.gz` or `.jsonl`. For a Moses pair, it is the name of the source file.
 
 White space at the ends of ids and sentences is removed. The text is otherwise unchanged, unless
-`input.clean` names a way to clean it. A row is rejected if, after cleaning,
+`input.clean` names a way to clean it. Then a row is rejected if
 
 - it has the wrong number of columns, or is no valid JSON object, CSV row or TMX unit;
-- a value has the wrong type, or is missing in a column other than `input.keep`;
+- a value is missing or has the wrong type, except in columns that the user keeps;
 - its id, source or reference is empty or longer than `max_characters`, or the line is far longer;
 - a column is not valid UTF-8, or contains a control character, U+2028 or U+2029 (line breaks).
 
-`UserError` is raised if a file is missing, unreadable, truncated, corrupt or not text, or if all
-files are empty. Other causes are globs without a match, missing columns, and Moses files of unequal
-length.
+A `UserError` reports files that are missing, unreadable, truncated, corrupt, no text, or all empty.
+It also reports globs without a match, missing columns, and Moses files of unequal length.
 """
 
 from paraloom.beam_jobs.bitext.formats import READERS, Format, find_bitext, find_ranges, read_bitext

@@ -146,7 +146,7 @@ class JsonLines(RecordReader):
     skip_empty_lines = True
 
     def line_limit(self, max_characters: int) -> int:
-        """Return the longest line in bytes: three columns at 12 bytes per character, and 30,000."""
+        """Return the longest line in bytes: 12 bytes per character, and further columns."""
         return 36 * max_characters + 30_000
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
@@ -187,7 +187,8 @@ class Csv(RecordReader):
         return [dict(zip(names, row, strict=False)) for _, row, _ in rows], names
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Return one range, because quotes may contain line feeds. Its `lines` is an upper bound."""
+        """Return one range, because quoted text may contain line feeds. Its rows are an upper
+        bound."""
         return [Range(0, sum(of.lines for of in super().ranges(bitext, rows)))]
 
     def count_in(self, text: bytes) -> int:
@@ -288,7 +289,7 @@ def reader_of(bitext: Bitext) -> BitextReader:
 
 
 def find_ranges(bitext: Bitext, lines: int, copies: str | None = None) -> list[Range]:
-    """Divide a bitext into ranges of `lines` or more rows; see `BitextReader.ranges`."""
+    """Divide a bitext into ranges of `lines` rows, a multiple of the rows per shard, or more."""
     return reader_of(bitext).ranges(bitext, lines, copies)
 
 

@@ -1,4 +1,4 @@
-"""Input files: finding them, and reading all or a range of their lines in bounded memory."""
+"""Input files: finding them, and reading their lines in bounded memory, whole or by ranges."""
 
 import glob
 import hashlib
@@ -84,9 +84,9 @@ class _Digested(io.RawIOBase):
 
 @contextmanager
 def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file as UTF-8 text (`as_text`), and check its SHA-256, if given, when the block ends.
+    """Open a file with `as_text`, and check its SHA-256 when the block ends if `sha256` is given.
 
-    Raises UserError if the file is empty, not text, unreadable, truncated, corrupt, or has changed.
+    Raises UserError if the file is empty, no text, unreadable, truncated, corrupt, or has changed.
     """
     with file_errors(path), open_file(path) as raw:
         digested = _Digested(raw, hashlib.sha256) if sha256 else None
@@ -116,7 +116,7 @@ def index(
     """Count the lines of a file, and divide it into spans of `lines` lines.
 
     A file that is compressed or not in UTF-8 can only be read from its beginning. Its spans are
-    copied to files whose names begin with `copies`. Without `copies`, such a file has no spans.
+    copied to files whose names begin with `copies`. Without `copies`, it has no spans.
     """
     total, here, last = 0, 0, b""
     with open_text(path, sha256) as stream, ExitStack() as stack:
@@ -137,7 +137,7 @@ def index(
 
 
 class _Divided:
-    """The spans of a text that is read from its beginning; copies the spans if `copies` is given."""
+    """The spans of a text that is read from its beginning, and copies of the spans if wanted."""
 
     def __init__(self, start: int, stack: ExitStack, copies: str | None = None) -> None:
         self.spans: list[Span] = []

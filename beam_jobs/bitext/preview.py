@@ -11,12 +11,7 @@ from paraloom.beam_jobs.bitext.rows import Bitext
 from paraloom.models.errors import UserError
 
 _FILES = 20  # files to sample
-_STEPS = {
-    30_000: 500,
-    100_000: 1_000,
-    300_000: 2_000,
-    1_000_000: 5_000,
-}  # rows per shard, by largest total
+_STEPS = {30_000: 500, 100_000: 1_000, 300_000: 2_000, 1_000_000: 5_000}  # by largest total
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -32,7 +32,7 @@ class BitextReader:
     """Names of the columns: the tab-separated fields of a line, in order, or one column per file.
 
     `reference` is required. `source` is required too, except in plain text, where it is empty.
-    Without `id`, the id is made from the row's texts. Other columns are checked, and stored only if `input.keep` names them.
+    Without `id`, the id is made from the row's texts. Other columns are only checked, or kept.
     """
     skip_empty_lines: ClassVar[bool] = False  # True if empty lines are not rows
     named: ClassVar[tuple[str, ...]] = ()  # columns that `input.columns` may rename
@@ -91,7 +91,7 @@ class BitextReader:
         ]
 
     def estimate(self, bitext: Bitext) -> tuple[int, int]:
-        """Return the number of rows at the beginning of the first file, and its size in the file."""
+        """Return the number of rows at the beginning of the first file, and their size in bytes."""
         text, size = beginning(bitext.paths[0])
         return self.count_in(text), size
 
@@ -102,7 +102,7 @@ class BitextReader:
         return sum(1 for _ in re.finditer(rb"^.*\S.*\n", text, re.MULTILINE))
 
     def line_limit(self, max_characters: int) -> int:
-        """Return the longest line in bytes: three columns of 4-byte characters, and 1,000 bytes."""
+        """Return the longest line to read, in bytes: three columns of 4-byte characters, scores."""
         return 12 * max_characters + 1_000
 
     def read(
@@ -118,7 +118,8 @@ class BitextReader:
             yield checked(bitext, block, max_characters)
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Yield the rows of a part, `rows` lines at a time; shorten lines over `limit` bytes."""
+        """Yield the rows of a part; at most `rows` lines of `limit` bytes per file are in
+        memory."""
         before = part.before
         with ExitStack() as stack:
             if part.spans:
@@ -142,7 +143,7 @@ class BitextReader:
     def parse(
         self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
     ) -> RawRows:
-        """Parse a block of lines; `group` has the lines of each file."""
+        """Parse some lines of each file."""
         names, (lines, *others) = bitext.columns or self.columns, group
         texts = list(map(b"\t".join, zip(*group, strict=True))) if others else lines
         faults = {row: why for side in group for row, why in too_long(side, limit).items()}

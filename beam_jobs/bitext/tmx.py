@@ -55,7 +55,7 @@ class Tmx(RecordReader):
         return units, sorted({name for unit in units for name in unit})
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Return one range, because XML is not divided. Its `lines` is an upper bound."""
+        """Return one range, because XML is not divided. Its number of rows is an upper bound."""
         return [Range(0, 1 + storage.size(bitext.paths[0]) // _UNIT)]
 
     def count_in(self, text: bytes) -> int:

@@ -33,7 +33,7 @@ class Attempt(BaseModel):
 
     @property
     def smaller(self) -> int:
-        """Factor by which batches shrink: 1 until the second death, then 4 times more per death."""
+        """Factor by which batches shrink: 4 to the power of the deaths after the first death."""
         return int(4 ** max(self.deaths - 1, 0))
 
     def under_way(self, rows: Sequence[int]) -> None:

@@ -106,18 +106,18 @@ def launch(
 ) -> Result:
     """Run a job that makes one receipt per unit, and the files that the receipt names.
 
-    A unit with a valid receipt is not repeated. Only the checksums of its files are verified.
+    Units with a valid receipt are finished. Only the checksums of their files are verified.
 
     Args:
         transform: units in, receipts out.
         output: folder of the files and receipts.
         processes: largest number of worker processes, if the user did not choose a runner.
-        done: returns the number of finished rows, if the units do not know their rows in advance.
+        done: returns the number of rows that are done, if receipts do not contain it.
         limit: largest share of rows that the job may reject; None: unlimited.
 
     Raises:
         UserError: a worker's first error that the user can fix, or too many rejected rows.
-        RuntimeError: a unit has no receipt, or its receipt has another number of rows.
+        RuntimeError: a unit has no receipt.
     """
     keys = {unit.name: unit.key for unit in units}
     before = shard_files.receipts(output)
@@ -170,7 +170,7 @@ def launch(
 
 
 def _under_way(output: str) -> int:
-    """Return the number of rows that unfinished units report as done."""
+    """Sum the progress that unfinished units report."""
     folder = storage.join(output, shard_files.UNDER_WAY)
     names = [] if storage.is_remote(output) else storage.names(folder)
     paths = {name: shard_files.receipt_path(output, name) for name in names}
@@ -208,8 +208,7 @@ def run_pipeline(
 ) -> dict[str, int]:
     """Build and run a Beam pipeline; return its counters.
 
-    `runner` overrides the runner in the options. On Ctrl-C, `user` decides whether a remote job is
-    cancelled.
+    `runner` overrides the runner in the options. Ctrl-C may ask `user` about a remote job.
     """
     user = user or User(options)
     try:
@@ -242,7 +241,7 @@ def run_pipeline(
 
 @contextmanager
 def _plain_labels() -> Iterator[None]:
-    """Stop Beam from importing its data frames to name steps. The import fails with pandas 3."""
+    """Keep Beam from importing its data frames, which fail with pandas 3, to name a step."""
     original = pipelines.alter_label_if_ipython
     pipelines.alter_label_if_ipython = lambda transform, pvalueish: None
     try:

@@ -43,7 +43,7 @@ def local_workers(arguments: Sequence[str]) -> int:
 
 
 def threads_here(arguments: Sequence[str]) -> int | None:
-    """Threads for a job's only process here; None (all cores) if the user chose a runner."""
+    """Threads for a job's only process on this machine; None, for all cores, if it is elsewhere."""
     elsewhere = any(argument.startswith("--runner") for argument in arguments)
     return None if elsewhere else local_workers(arguments)
 

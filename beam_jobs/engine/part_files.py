@@ -57,10 +57,7 @@ def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def extended(data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
-    """Add `columns` to a part file; `schema` is the new file's.
-
-    Pages are copied if `schema` begins with the columns of the part file.
-    """
+    """Add `columns` to a part file. Its pages are copied if `schema` begins with its columns."""
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         own, groups = file.schema_arrow.names, file.num_row_groups
     further = schema.names[len(own) :]

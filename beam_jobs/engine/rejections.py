@@ -37,7 +37,7 @@ class _Rejections:
     limit: Limit
     rows: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    files: dict[str, str] = field(default_factory=dict)  # a file with such rows, by reason
+    files: dict[str, str] = field(default_factory=dict)  # by reason, a file with rejected rows
 
     def add(self, receipt: Receipt) -> None:
         self.rows += receipt.rows_in
@@ -101,7 +101,7 @@ class RejectionWatch:
 
 
 def check_share(job: str, limit: Limit, rows: int, reasons: Counter[str], where: str) -> None:
-    """Raise UserError if one unit, which is in progress, has too many rejected rows."""
+    """Check the rejected rows of one unit against the job's limit, while the unit is processed."""
     _Rejections(job, limit, rows, reasons, dict.fromkeys(reasons, where)).check(ENOUGH_ROWS)
 
 

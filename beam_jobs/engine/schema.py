@@ -78,13 +78,13 @@ def bucketed(scorers: tuple[str, ...], **variant: bool) -> pa.Schema:
 
 
 def extended(given: pa.Schema, target: pa.Schema) -> pa.Schema:
-    """Columns of `given`, which may include the user's own, and then columns that only `target` has."""
+    """Columns of `given`, which may include the user's own, and then new columns of `target`."""
     fields = {of.name: of for of in (*given, *target)}
     return pa.schema(fields.values())
 
 
 ROW = ("id", CANDIDATE.name)
-"""Columns that identify a row, for `row_ids`. Runs without candidates lack the second column."""
+"""Columns that identify a row, for `row_ids`. Runs without candidates lack the second."""
 
 
 def has_candidates(table: pa.Table) -> bool:

@@ -45,7 +45,7 @@ _ALL = "all.jsonl"
 REJECTED = "_rejected"
 EARLIER = "_earlier"  # outdated receipts
 ATTEMPTS = "_attempts"  # attempt records of `crash_recovery`
-HASHES = "_hashes"  # temporary files of transforms such as `WithDuplicates`
+HASHES = "_hashes"  # temporary files of `WithDuplicates`
 UNDER_WAY = "_progress"  # progress of unfinished units
 
 ROW_NUMBER = ", row "
@@ -110,7 +110,7 @@ class Unit:
 
 
 class Saved(BaseModel):
-    """Number of rows that were not translated, and number of Moses tokens on the side to translate."""
+    """Number of rows that were not translated, and number of Moses tokens in their sources."""
 
     rows: int
     tokens: int
@@ -157,7 +157,7 @@ class Receipt(BaseModel):
         return [shard.path for shard in (*self.shards, *self.rejected_shards)]
 
     def at(self, folder: str) -> Self:
-        """Return a copy of the receipt with its part files' paths in another stage folder."""
+        """Return a copy of the receipt whose part files are in another stage folder."""
 
         def there(shards: Iterable[Shard], *below: str) -> tuple[Shard, ...]:
             place = storage.join(folder, *below, "")
@@ -168,7 +168,7 @@ class Receipt(BaseModel):
 
 
 def content_key(*parts: object) -> str:
-    """Return the SHA-256 of `parts` as JSON. A result depends only on `parts`.
+    """Return the SHA-256 of `parts`, everything that a result depends on, as JSON.
 
     >>> content_key("score", {"b": 1, "a": 2}) == content_key("score", {"a": 2, "b": 1})
     True
@@ -236,8 +236,7 @@ def commit(
     If another attempt finished the unit first, keep its files and return its receipt.
 
     Args:
-        rows_in: expected number of accepted and rejected rows, or a function that returns it after
-            the last piece.
+        rows_in: number of input rows, or a function that returns it after the last piece.
         pieces: for each part, its name, accepted rows, and rejected rows with a `reason`.
         numbers: measurements; they are read after the last piece.
         started: start of the unit, from `time.monotonic()`.
@@ -310,7 +309,7 @@ def read_receipt(folder: str, name: str, kind: str = RECEIPTS) -> Receipt | None
 
 
 def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
-    """Remove receipts, so that their units are unfinished. First copy receipts with column keys."""
+    """Remove receipts, so that their units are unfinished. Copy receipts with column keys."""
 
     def set_aside(receipt: Receipt) -> None:
         if receipt.numbers.get("columns"):
@@ -372,7 +371,7 @@ def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
 def copy_pairs(source: str, target: str) -> None:
     """Replace the stage at `target` by a copy of the finished stage at `source`.
 
-    Each receipt is written after its part files, so a partial copy never seems finished.
+    Old receipts are removed first and new ones written last: a partial copy never seems finished.
     """
 
     def copied(receipt: Receipt) -> Receipt:

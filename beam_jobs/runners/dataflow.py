@@ -1,4 +1,4 @@
-"""Dataflow: checks, one worker process per machine, and jobs that other launchers can find.
+"""Dataflow: checks, one worker process per machine, and jobs that any launcher finds again.
 
 A job is named after its stage and its run's folder. The service refuses a second active job with
 the same name. A label identifies the work of the job.
@@ -71,8 +71,7 @@ def label(options: PipelineOptions, work: str) -> None:
 def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> PipelineResult:
     """Submit a job, or attach to the active job that does the same work.
 
-    Without a label, only the launcher that submitted a job can use its result. Such a job is
-    therefore cancelled if another launcher left it running.
+    Only the launcher that submitted a job without a label can use it; other launchers cancel it.
     """
     from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import Conflict

@@ -3,8 +3,8 @@
 A shard is small enough to be read or written as one block of bytes. Local files are written under a
 temporary name and then renamed. Object stores show complete objects only.
 
-Functions that need a file raise `MissingError` if it does not exist. All functions raise `UserError`
-with the path if a file cannot be read or written.
+All functions raise `MissingError` if a file does not exist, and `UserError` if it cannot be read or
+written. The error names the path.
 """
 
 import hashlib
@@ -119,7 +119,7 @@ def copy(source: str, target: str) -> None:
 
 
 def exists(path: str) -> bool:
-    """Whether `path` is a file, or a folder on this machine."""
+    """Whether `path` is a file."""
     if not is_remote(path):
         return Path(path).exists()
     try:
@@ -177,6 +177,7 @@ def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[R
 
 @cache
 def _threads() -> ThreadPoolExecutor:
+    """Threads that all calls share, because each thread has a client."""
     return ThreadPoolExecutor(32)
 
 
@@ -193,7 +194,7 @@ def remove(path: str) -> None:
 
 
 def remove_all(paths: Iterable[str]) -> None:
-    """Remove files, as `remove` does."""
+    """Remove those files that exist."""
     several(remove, paths)
 
 

@@ -2,7 +2,7 @@
 
 Libraries open models and vectors as local files. If a run is in an object store, folders such as
 trained models are made on this machine, uploaded, and read from local copies. An uploaded folder is
-complete if it has the digest in the stage's record, which is written last.
+complete if it has the digest in the manifest, which is written last.
 """
 
 import hashlib
@@ -91,7 +91,7 @@ def publish(folder: Path, path: str) -> None:
 
 
 def local_workdir(run: str) -> Path:
-    """Return the local folder of a run; for a remote run, it has only other files."""
+    """Return the local folder of a run; for a remote run, it has files that are not uploaded."""
     if not storage.is_remote(run):
         return Path(run)
     run = run.rstrip("/")

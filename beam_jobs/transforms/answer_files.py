@@ -43,7 +43,7 @@ class AnswerFiles:
         self._sent = 0
 
     def read(self) -> dict[str, Answer]:
-        """Return the answers of all attempts, by key; skip truncated lines."""
+        """Return the answers of all attempts, by key, except lines that a kill cut off."""
         found: dict[str, Answer] = {}
         for name in storage.names(self.folder):
             for line in storage.read_bytes(storage.join(self.folder, name)).split(b"\n"):

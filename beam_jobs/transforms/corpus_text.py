@@ -35,7 +35,7 @@ class TextMeasurements(Measurements):
 
 
 def write_member(output: str, name: str, table: pa.Table, score: str) -> TextMeasurements:
-    """Write the text of a shard as a gzip member, for `export_tsv`."""
+    """Write the text of a shard for the launcher, which appends it to the corpus."""
     member = _member(table, score)
     storage.write_bytes(_path(output, name), member)
     return TextMeasurements(text=storage.digest(member))

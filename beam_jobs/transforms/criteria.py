@@ -80,10 +80,9 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
 
 
 def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """Return the only condition that each row fails, and the distance to its nearest bound.
+    """For rows that fail exactly one of the `conditions`, return its number and the distance to it.
 
-    The condition is its position in `conditions`, int64 [n], or −1 if the row fails no or several
-    conditions. The distance is float64 [n].
+    The number is int [n], −1 for other rows. The distance is float64 [n], to the nearest bound.
     """
     failed, which, distance = np.zeros((3, table.num_rows))
     for number, (_, fails, values, bounds) in enumerate(conditions(table, criteria)):
@@ -159,9 +158,9 @@ def best_first(table: pa.Table, score: str) -> np.ndarray:
 def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGLISH) -> np.ndarray:
     """Mark translations of each source that differ from each other, bool [n].
 
-    The best translation is selected first. Each further step selects the candidate whose largest
-    overlap with the selected candidates is smallest, until this overlap exceeds `max_overlap`. Of
-    two equal candidates, the earlier is selected. The overlap is `trigram_overlap`
+    The best translation is selected first. Then the candidate is added whose largest overlap with
+    the selected candidates is smallest, as long as this overlap is at most `max_overlap`. The
+    earlier of two equal candidates is added. The overlap is `trigram_overlap`
     (`paraloom.models.scorers.tokens`), or the F1 of tokens if a text has no trigram.
     """
     sources = _sources(table)
@@ -255,7 +254,7 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
 
 
 def kinds_of(table: pa.Table, criteria: Criteria) -> np.ndarray:
-    """Return the kind of rows that each row is drawn from: its generator, or `sample`."""
+    """Return the kind of each row, [n]; rows are drawn separately from each kind (generator)."""
     if criteria.per_generator is None:
         return np.full(len(table), "sample", object)
     return np.asarray(table[schema.GENERATOR.name].to_pylist(), object)

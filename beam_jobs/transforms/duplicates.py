@@ -1,4 +1,4 @@
-"""Duplicate rows of a distributed corpus, found by sorting hashes in partitions."""
+"""Finding of duplicate rows in a distributed corpus, by sorted hashes in partitions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def grouped(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndar
 
 
 def partitions(rows: int) -> int:
-    """Return the number of partitions; one partition's hashes fit into a worker's memory."""
+    """Return a number of partitions with which the hashes of each fit into a worker's memory."""
     return 1 + rows // _ROWS_PER_PARTITION
 
 
@@ -60,7 +60,7 @@ def write_hashes(
 def read_hashes(
     places: Iterable[Place], columns: int = 2
 ) -> list[tuple[int, np.ndarray, np.ndarray]]:
-    """Read hashes of `columns` numbers: the unit, hashes and rows of each place."""
+    """Read the hashes of a partition: unit, hashes and rows of each place."""
     size = _NUMBER * (columns + 1)
 
     def read(place: Place) -> tuple[int, np.ndarray, np.ndarray]:

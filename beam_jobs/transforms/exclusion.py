@@ -1,6 +1,6 @@
-"""Evaluation sentences in a corpus: equal, with shared n-grams, or similar for an encoder.
+"""Finding of evaluation sentences in a corpus: equal, sharing n-grams, or similar for an encoder.
 
-Texts are equal if `normalised` makes them equal. Two texts share
+Equal texts have the same letters and digits, in the same way as duplicate pairs. Two texts share
 n-grams if the longer text has at least 70% of the shorter text's 5-grams of words. Brown et al.
 (2020, appendix C) set n to the 5th percentile of the examples' lengths, which is 8 to 13 words in
 their data and 5 in STS and SICK. Chowdhery et al. (2022, section 8) use 70% with 8-grams. Sentences
@@ -64,10 +64,7 @@ class EvaluationSentences:
         self._with = [which.T.tocsr() for which in self._which(normal, rows, grams)]
 
     def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
-        """Return a matrix [n, m] for each rule, nonzero where a text contains a sentence.
-
-        `normal` has the `normalised` texts.
-        """
+        """For each rule, mark the sentences in n texts, with `normalised` texts: nonzero [n, m]."""
         from scipy.sparse import vstack
 
         step = max(1, _MOST // len(self.table))
@@ -106,7 +103,7 @@ class EvaluationSentences:
 
 
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
-    """Yield each rule, the rows that it is the first to find, and one sentence for each row."""
+    """Yield each rule, the rows that no earlier rule finds, and the first sentence in each row."""
     from scipy.sparse import csr_array
 
     seen = np.zeros(1, bool)
@@ -119,7 +116,7 @@ def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.
 
 
 def ngrams(normal: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the text index, int64 [k], and hash, uint64 [k], of each text's distinct n-grams.
+    """Return rows, int64 [k], and hashes, uint64 [k], of the distinct n-grams of each text.
 
     In scripts without spaces, each letter counts as a word.
     """
@@ -158,7 +155,7 @@ class Exclusion:
     model: str | None = None  # sentence-transformers model for the cosines
 
     def reasons(self, texts: Sequence[pa.Array], normal: Sequence[pa.Array]) -> np.ndarray:
-        """Return the reason for rejecting each pair, or "": object [n]; arguments have both sides."""
+        """Return reasons for rejection, object [n], "" for other rows, from a column per side."""
         sentences = _opened(self)
         sides = [sentences.find(*side) for side in zip(texts, normal, strict=True)]
         reasons = np.full(len(normal[0]), "", object)

@@ -59,8 +59,8 @@ class Sketch:
     """A sample of keys. Each key in `levels[l]` (uint64) represents 2^l rows."""
 
     levels: list[np.ndarray] = field(default_factory=list)
-    over: int = 0  # largest overestimate of the number of rows up to a key
-    under: int = 0  # largest underestimate of this number
+    over: int = 0  # by how many rows at most the number of rows up to a key is too large
+    under: int = 0  # by how many rows at most it is too small
 
     @property
     def rows(self) -> int:
@@ -68,7 +68,7 @@ class Sketch:
         return sum(len(keys) << level for level, keys in enumerate(self.levels))
 
     def compress(self) -> None:
-        """In levels with too many keys, move every second key up one level, and drop the others."""
+        """In levels with too many keys, move one key of each two neighbours to the next level."""
         for level, keys in enumerate(self.levels):
             if len(keys) <= CAPACITY:
                 continue

@@ -54,7 +54,8 @@ class TranslatorFactory(NamedTuple):
     def open(
         self, threads: int | None, accelerator: str | None = None, only: int | None = None
     ) -> Any:
-        """Load a `Translator` on the GPUs that `accelerator` asks for, or on GPU number `only`."""
+        """Load the model as a `Translator`, on the GPUs that `accelerator` asks for, or on
+        `only`."""
         from paraloom.models.nmt.translate import Translator
 
         options, model = self._options(accelerator), self._fetch()

@@ -58,7 +58,8 @@ class Worker:
 
 
 class ForkServer:
-    """The launcher's side. `prepare` or the first worker starts the server."""
+    """The launcher's side of the fork server, which starts with the first worker or with
+    `prepare`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

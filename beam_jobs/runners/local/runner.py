@@ -44,7 +44,8 @@ _deaths: list[str] = []  # how workers died since `retry_on_worker_death` last s
 
 
 def local_runner(options: PipelineOptions) -> FnApiRunner:
-    """Make a runner that passes `options` to its workers, and that fails if a worker dies."""
+    """Make a runner whose workers have the options of object stores; a worker's death is an
+    error."""
     passed = {
         f"beam:option:{name}:v1": str(value) if type(value) is int else value
         for name, value in options.get_all_options(drop_default=True).items()

@@ -22,7 +22,8 @@ from paraloom.models.printing import Lossy
 
 
 def environment(worker: str, options: str, control: str, logging: str) -> dict[str, str]:
-    """Return the variables that Beam's worker reads. `options` is the pipeline's, as JSON."""
+    """Return the variables that Beam's worker reads; `options` are the pipeline's options as
+    JSON."""
 
     def descriptor(url: str) -> str:
         return str(text_format.MessageToString(ApiServiceDescriptor(url=url)))
