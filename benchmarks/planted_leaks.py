@@ -21,18 +21,13 @@ import typer
 from benchmarks import generated, scale
 from benchmarks.measure import cost, paraloom
 from benchmarks.report import DATA, command_line, print_table
-from paraloom.beam_jobs.engine.launch import Result
-from paraloom.beam_jobs.engine.shards import read_shard, receipts, write_receipt, write_shard
+from paraloom.beam_jobs.engine.shards import read_shard, receipts
 from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.exclusion import RULES, SENTENCES, EvaluationSentences, embed
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.errors import UserError
-from paraloom.models.files import STAGE_RECORD
 from paraloom.models.sentence_models import find_model, load_sentence_model
-from paraloom.pipeline.run.folder import read_stages, write_json
-from paraloom.pipeline.run.records import BackTranslateRecord
-from paraloom.pipeline.run.stage import pairs_record
 
 KINDS = ("exact", "re-cased", "one word changed", "inside a longer sentence", "paraphrase")
 NATURAL = "none, sentences of transfer tasks"
@@ -89,33 +84,19 @@ def texts(data: Path, planted: int) -> tuple[list[str], dict[str, list[str]]]:
     return sentences, found
 
 
-def put_into(run: Path, planted: dict[str, list[str]]) -> dict[str, str]:
-    """Replace random translations of a run, and return the kind of each replaced id."""
-    folder = run / "back_translate"
+def placed(planted: dict[str, list[str]], rows: int) -> tuple[generated.Changes, dict[str, str]]:
+    """Return the texts as translations of random rows, and the kind of each changed id.
+
+    Raises:
+        UserError: there are more texts than rows.
+    """
     entries = [(kind, text) for kind, of_kind in planted.items() for text in of_kind]
-    done = receipts(str(folder))
-    starts = np.cumsum([0, *(receipt.rows_out for receipt in done)])
-    rows = np.random.default_rng(2).permutation(starts[-1])[: len(entries)]
-    if len(rows) < len(entries):
-        raise UserError(f"planted_leaks: {starts[-1]:,} rows are fewer than {len(entries):,} texts")
-    kinds: dict[str, str] = {}
-    for number, receipt in enumerate(done):
-        (shard,) = receipt.shards
-        pairs = read_shard(shard)
-        translations, ids = pairs["translation"].to_pylist(), pairs["id"].to_pylist()
-        for entry in np.flatnonzero((rows >= starts[number]) & (rows < starts[number + 1])):
-            row = rows[entry] - starts[number]
-            kinds[ids[row]], translations[row] = entries[entry]
-        where = pairs.schema.get_field_index("translation")
-        changed = pairs.set_column(where, pairs.schema.field(where), pa.array(translations))
-        Path(shard.path).unlink()
-        path = str(folder / f"{receipt.name}.parquet")
-        new = write_shard(path, changed.combine_chunks(), unique=True)
-        write_receipt(str(folder), receipt.model_copy(update={"shards": (new,)}))
-    record = pairs_record(BackTranslateRecord, Result(receipts=tuple(receipts(str(folder)))))
-    record.key = read_stages(str(run))["back_translate"].key
-    write_json(str(folder / STAGE_RECORD), record.json_values())
-    return kinds
+    if rows < len(entries):
+        raise UserError(f"planted_leaks: {rows:,} rows are fewer than {len(entries):,} texts")
+    places = np.random.default_rng(2).permutation(rows)[: len(entries)].tolist()
+    found = list(zip(places, entries, strict=True))
+    changes = {row: {"translation": text} for row, (_, text) in found}
+    return changes, {f"generated-{row}": kind for row, (kind, _) in found}
 
 
 def found_rows(run: Path, kinds: dict[str, str]) -> dict[str, dict[str, int]]:
@@ -164,11 +145,11 @@ def main(
 ) -> None:
     """Measure and print two tables."""
     sentences, leaks = texts(DATA, planted)
+    changes, kinds = placed(leaks, rows)
     seconds = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        config = scale.make_run(folder, rows, 10_000)
-        kinds = put_into(folder / "run", leaks)
+        config = scale.make_run(folder, rows, 10_000, changes)
         (folder / "evaluation.txt").write_text("".join(f"{text}\n" for text in sentences))
         every = [f"--set=select.{key}" for key in ("deciles=null", "where=[]", "max_tokens=null")]
         every.append("--set=select.size=null")

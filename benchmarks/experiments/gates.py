@@ -49,7 +49,7 @@ def print_gates(inputs: Inputs) -> None:
         UserError: the pipeline or the books are missing.
     """
     parser = Parser(inputs.spacy)
-    model = load_encoder(supervised.universal_encoder("GRAN", inputs))
+    model = load_encoder(supervised.universal("GRAN", inputs))
     batches = (block.sentences for block in read_text([inputs.books / name for name in BOOKS]))
     norms = gate_norms(model, parser, batches, max_tokens=_LONGEST)
     lines = [f"### W&G Tables 9 to 11: L1 norms of the GRAN's gates ({inputs.spacy})"]

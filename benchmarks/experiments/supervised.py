@@ -80,10 +80,10 @@ def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
     }
     for name in _UNIVERSAL:
         if str(_universal(name, inputs)[1]) in starts:
-            universal_encoder(name, inputs)
+            universal(name, inputs)
 
 
-def universal_encoder(name: str, inputs: Inputs) -> Path:
+def universal(name: str, inputs: Inputs) -> Path:
     """Return the folder of an encoder of `_UNIVERSAL`, after training it if it does not exist."""
     options, folder = _universal(name, inputs)
     if not folder.exists():

@@ -274,7 +274,7 @@ def test_norms_of_gates(inputs: Inputs, parser: str, tmp_path: Path, monkeypatch
     texts = [text for text, *_ in TREES]
     words = sorted({word for text in texts for word in text.split()})
     small_encoder(words, "gran").save(tmp_path / "gran")
-    monkeypatch.setattr(supervised, "universal_encoder", lambda name, inputs: tmp_path / "gran")
+    monkeypatch.setattr(supervised, "universal", lambda name, inputs: tmp_path / "gran")
     monkeypatch.setattr(gates, "_LEAST", 1)
     inputs.folder.mkdir()
     inputs.books.mkdir()

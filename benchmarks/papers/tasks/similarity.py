@@ -47,16 +47,13 @@ class LabelledExamples(Pool["LabelledExamples"]):
     @classmethod
     def of(cls, data: LabelledPairs, model: SentenceEncoder) -> Self:
         """Convert a data set to ids of the model's vocabularies."""
-        first, second = (
-            ids_by_kind(model.vocabularies, side) for side in (data.first, data.second)
-        )
-        return cls(first, second, torch.from_numpy(data.scores).float())
+        sides = (ids_by_kind(model.vocabularies, side) for side in (data.first, data.second))
+        return cls(*sides, torch.from_numpy(data.scores).float())
 
     def take(self, rows: NDArray[np.int64]) -> Self:
         """Return the pairs of `rows`, in their order."""
-        return type(self)(
-            take_all(self.first, rows), take_all(self.second, rows), self.labels[rows]
-        )
+        sides = (take_all(side, rows) for side in (self.first, self.second))
+        return type(self)(*sides, self.labels[rows])
 
 
 class LabelTrainer(Trainer[LabelledExamples]):
@@ -124,8 +121,7 @@ class LabelTrainer(Trainer[LabelledExamples]):
         if self.options.lambda_c:
             for name, weight in self.weights.items():
                 if weight.grad is not None:
-                    initial = self.initial.get(name)
-                    away = weight.detach() if initial is None else weight.detach() - initial
+                    away = weight.detach() - self.initial.get(name, 0.0)
                     weight.grad.add_(away, alpha=2 * self.options.lambda_c)
 
     def metrics(self) -> dict[str, Any]:
