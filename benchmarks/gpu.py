@@ -27,11 +27,10 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
-import sacrebleu
 import typer
 from numpy.typing import NDArray
 
-from benchmarks.back_translation import through_job
+from benchmarks.back_translation import bleu, compare, through_job
 from benchmarks.measure import in_turns
 from benchmarks.report import MODEL, Measured, command_line, read_side
 from paraloom.beam_jobs.engine import schema
@@ -67,11 +66,10 @@ def translation(measured: Measured, model: str, times: int) -> None:
         translator = Translator(model, NmtOptions())
         engine, sources = translator._engine, translator._sources(source[::3])
         for tokens in TOKENS:
-            batches = list(
-                batches_by_class(range(len(sources)), sources, tokens, engine.batch_rows)
-            )
+            numbers = range(len(sources))
+            batches = list(batches_by_class(numbers, sources, tokens, engine.batch_rows))
             started = time.monotonic()
-            waiting = [engine.submit([sources[row] for row in rows]) for rows in batches]
+            waiting = [engine.submit([sources[row] for row in batch]) for batch in batches]
             for wait in waiting:
                 wait()
             rate = len(sources) / (time.monotonic() - started)
@@ -87,18 +85,11 @@ def translation(measured: Measured, model: str, times: int) -> None:
         for what, spent in ((job, seconds), (f"{job}, after its start", seconds - start)):
             measured.add(f"{what}: sentences/s", len(source) / spent)
             measured.ratio(f"{what}, against the engine's best", len(source) / spent, best)
-        translations[kind, rows] = dict(
-            zip(made["id"].to_pylist(), made["translation"].to_pylist(), strict=True)
-        )
-    references = dict(zip(table["id"].to_pylist(), table["reference"].to_pylist(), strict=True))
-    first = translations["float32", SHARDS[-1]]
-    for (kind, rows), texts in translations.items():
-        bleu = sacrebleu.corpus_bleu(
-            list(texts.values()), [[references[name] for name in texts]]
-        ).score
-        same = sum(first.get(name) == text for name, text in texts.items()) / len(source)
-        measured.add(f"job, {kind}, shards of {rows:,}: BLEU", bleu)
-        measured.add(f"job, {kind}, shards of {rows:,}: same text as float32, %", 100 * same)
+        translations[job] = made
+    first, *_ = translations.values()
+    for job, made in translations.items():
+        measured.add(f"{job}: BLEU", bleu(made))
+        measured.add(f"{job}: same text as float32, %", 100 * compare(first, made)[0])
 
 
 def scored(model: Any, sides: tuple[pa.Array, pa.Array]) -> NDArray[np.floating]:
@@ -130,7 +121,6 @@ def sentences(measured: Measured, model: str | None, count: int, times: int) -> 
     library.encode(distinct[:100])
     timed, results = in_turns(runs, times)
     seconds = {name: of.sum(axis=0) for name, of in timed.items()}
-    cosines = {kind: results[kind] for kind in models}
     for name, (clock, spent) in seconds.items():
         encoded = len(distinct) * times
         measured.add(f"{name}, {device}: texts/s", encoded / clock)
@@ -140,12 +130,11 @@ def sentences(measured: Measured, model: str | None, count: int, times: int) -> 
             measured.ratio(f"{what}: wall-clock time", seconds["library"][0], clock)
             measured.ratio(f"{what}: CPU time", seconds["library"][1], spent)
     vectors = dict(zip(distinct, library.encode(distinct, normalize_embeddings=True), strict=True))
-    exact = np.array(
-        [vectors[a] @ vectors[b] for a, b in zip(*(of.to_pylist() for of in sides), strict=True)]
-    )
-    for kind, found in cosines.items():
-        off = np.abs(found - exact)
-        decile = [np.argsort(np.argsort(of)) * 10 // len(of) for of in (found, exact)]
+    first, second = (np.array([vectors[text] for text in of.to_pylist()]) for of in sides)
+    exact = np.vecdot(first, second)
+    for kind in models:
+        off = np.abs(results[kind] - exact)
+        decile = [np.argsort(np.argsort(of)) * 10 // len(of) for of in (results[kind], exact)]
         measured.add(f"{kind}: largest difference of a cosine, times 1e6", float(1e6 * off.max()))
         measured.add(f"{kind}: mean difference, times 1e6", float(1e6 * off.mean()))
         measured.add(f"{kind}: % of pairs in another decile", 100 * (decile[0] != decile[1]).mean())

@@ -68,21 +68,18 @@ def main(
             f"{inputs.corpus}: no corpus; make it with the first command of "
             "benchmarks/EXPERIMENTS.md, or name another by --corpus"
         )
-    prepare(inputs)
     known: dict[str, Table] = {}
     for module in (revisiting, supervised, labelled, phrases, context, paranmt):
         known |= module.tables(inputs)
     names = [*known, *(name for name in PRINTED if name != "wg9" or spacy)]
     for name in tables or ():
         if name not in names:
-            remedy = (
-                f"it needs {LEFT_OUT[name]}"
-                if name in LEFT_OUT
-                else f"there are {', '.join(names)}"
-            )
-            raise UserError(f"no table {name}; {remedy}")
+            listed = f"there are {', '.join(names)}"
+            needed = f"it needs {LEFT_OUT[name]}" if name in LEFT_OUT else listed
+            raise UserError(f"no table {name}; {needed}")
     for name in () if tables else sorted(LEFT_OUT.keys() - set(names)):
         print(f"experiments: without {name}, which needs {LEFT_OUT[name]}", file=sys.stderr)
+    prepare(inputs)
     wanted = tables or names
     chosen = {name: known[name] for name in wanted if name in known}
     for module in (supervised, phrases, paranmt):

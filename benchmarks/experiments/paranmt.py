@@ -93,14 +93,13 @@ def _encoders(inputs: Inputs) -> dict[str, EncoderCell]:
     settings[paper.LARGER] = words.replace(model="lstm-avg", hidden=600)
     for how, options in {"added": words.replace(mix="add"), "concatenated": words}.items():
         settings |= {f"{name}, {how}": options.replace(model=of) for name, of in mixed.items()}
-    over = words.replace(model="sentence-trigram-avg")
-    settings |= {
-        "Trigram over sentences": over,
-        "Trigram over sentences-Word, concatenated": over.replace(model=f"{over.model}+word-avg"),
+    further = {
+        "Trigram over sentences": "sentence-trigram-avg",
+        "Trigram over sentences-Word, concatenated": "sentence-trigram-avg+word-avg",
+        "Word-LSTM, concatenated": "word-avg+lstm-avg",
+        "Trigram-LSTM, concatenated": "trigram-avg+lstm-avg",
     }
-    for name in ("Word", "Trigram"):
-        joined = words.replace(model=f"{_MODELS[name]}+lstm-avg")
-        settings[f"{name}-LSTM, concatenated"] = joined
+    settings |= {name: words.replace(model=model) for name, model in further.items()}
     return {name: EncoderCell(options=options) for name, options in settings.items()}
 
 
@@ -143,13 +142,11 @@ def _mrpc(inputs: Inputs) -> pa.Table:
 
 def _sources(inputs: Inputs) -> Table:
     names = list(inputs.sources) or ["captions", "news"]
-    words = _words(inputs)
     rows = {
-        f"{source}, {name}": EncoderCell(
-            options=words.replace(model=model), pairs=f"sources/{source}"
-        )
+        f"{source}, {name}": EncoderCell(options=options, pairs=f"sources/{source}")
         for source in names
         for name, model in _MODELS.items()
+        for options in [_words(inputs).replace(model=model)]
     }
     claims = [
         Claim(f"CzEng, {name}", f"{source}, {name}")
@@ -305,13 +302,12 @@ def _leads(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCell])
         f"Trigram-Word over {name}": DifferenceCell(first=first, second=other)
         for name, other in others.items()
     }
+    measures = {"mean": "mean of all", "msrvid": "MSRvid (2012)"}
+    measures |= {f"images_{year}": f"Images ({year})" for year in (2014, 2015)}
     return Table(
         "ParaNMT Table 11: the lead of Trigram-Word over another model, on captions and on average",
         _marked(rows, paper.TABLE_11),
-        measures={
-            **{"mean": "mean of all", "msrvid": "MSRvid (2012)"},
-            **{"images_2014": "Images (2014)", "images_2015": "Images (2015)"},
-        },
+        measures=measures,
         paper=paper.TABLE_11,
     )
 

@@ -185,19 +185,20 @@ def _table_1(inputs: Inputs) -> Table:
         )
         return PhraseTaskCell(semeval=first, turney=second)
 
-    names = ("SUM", "GRU(PPDB)", "GRU, task-specific")
-    settings = (("word-sum", "development"), ("gru", "development"), ("gru", "table"))
-    rows = {name: row(*of) for name, of in zip(names, settings, strict=True)}
+    rows = {
+        "SUM": row("word-sum", "development"),
+        "GRU(PPDB)": row("gru", "development"),
+        "GRU, task-specific": row("gru", "table"),
+    }
     measures = {
         "semeval": "SemEval2013",
         "5 choices": "Turney2012(5)",
         "10 choices": "Turney2012(10)",
     }
     figures = ((65.46, 39.58, 19.79), (71.29, 41.44, 26.37), (73.44, 48.88, 39.23))
-    paper = {
-        name: dict(zip(measures, of, strict=True)) for name, of in zip(names, figures, strict=True)
-    }
-    pairs = [(better, worse) for worse, better in pairwise(names)]
+    by_row = zip(rows, figures, strict=True)
+    paper = {name: dict(zip(measures, of, strict=True)) for name, of in by_row}
+    pairs = [(better, worse) for worse, better in pairwise(rows)]
     return Table(
         "Pairwise GRU, Table 1: phrase similarity tasks",
         rows,

@@ -47,13 +47,14 @@ class LabelledExamples(Pool["LabelledExamples"]):
     @classmethod
     def of(cls, data: LabelledPairs, model: SentenceEncoder) -> Self:
         """Convert a data set to ids of the model's vocabularies."""
-        sides = (ids_by_kind(model.vocabularies, side) for side in (data.first, data.second))
-        return cls(*sides, torch.from_numpy(data.scores).float())
+        kinds = model.vocabularies
+        first, second = (ids_by_kind(kinds, side) for side in (data.first, data.second))
+        return cls(first, second, torch.from_numpy(data.scores).float())
 
     def take(self, rows: NDArray[np.int64]) -> Self:
         """Return the pairs of `rows`, in their order."""
-        sides = (take_all(side, rows) for side in (self.first, self.second))
-        return type(self)(*sides, self.labels[rows])
+        first, second = (take_all(side, rows) for side in (self.first, self.second))
+        return type(self)(first, second, self.labels[rows])
 
 
 class LabelTrainer(Trainer[LabelledExamples]):
