@@ -172,8 +172,7 @@ def train(
         torch.manual_seed(seed)
         head = Distribution(dim=model.dim, units=section.units, lowest=lowest, highest=highest)
     model.head = head.to(device_of(options))
-    anchored = section.start is not None
-    trainer = LabelTrainer(model, data.train, data.development, seed, anchored=anchored)
+    trainer = LabelTrainer(model, data.train, data.development, seed, anchored=bool(section.start))
     trainer.fit()
     metrics = {
         "pairs": len(data.train),
