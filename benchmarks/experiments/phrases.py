@@ -190,11 +190,8 @@ def _table_1(inputs: Inputs) -> Table:
         "GRU(PPDB)": row("gru", "development"),
         "GRU, task-specific": row("gru", "table"),
     }
-    measures = {
-        "semeval": "SemEval2013",
-        "5 choices": "Turney2012(5)",
-        "10 choices": "Turney2012(10)",
-    }
+    measures = {"semeval": "SemEval2013"}
+    measures |= {f"{number} choices": f"Turney2012({number})" for number in (5, 10)}
     figures = ((65.46, 39.58, 19.79), (71.29, 41.44, 26.37), (73.44, 48.88, 39.23))
     by_row = zip(rows, figures, strict=True)
     paper = {name: dict(zip(measures, of, strict=True)) for name, of in by_row}
