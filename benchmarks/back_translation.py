@@ -98,12 +98,9 @@ def measure(measured: Measured, table: pa.Table, model: str, of: str, languages:
         del translator
         results[name], seconds = through_job(table, model, choice, languages)
         rates[name] = len(source) / seconds
-        made = results[name]
-        references = [made["reference"].to_pylist()]
-        bleu = sacrebleu.corpus_bleu(made["translation"].to_pylist(), references).score
         measured.add(f"{of}{name}: sentences/s through the job", rates[name])
         measured.add(f"{of}{name}: sentences/s of the bare engine", len(source) / counters.seconds)
-        measured.add(f"{of}{name}: BLEU", bleu)
+        measured.add(f"{of}{name}: BLEU", bleu(results[name]))
         measured.ratio(f"{of}{name}: job's seconds against the engine's", seconds, counters.seconds)
     base, *others = rates
     for name in others:
@@ -111,6 +108,12 @@ def measure(measured: Measured, table: pa.Table, model: str, of: str, languages:
         same, largest = compare(results[base], results[name])
         measured.add(f"{of}{name}: same translation as {base}, %", 100 * same)
         measured.add(f"{of}{name}: largest difference of score where so", largest)
+
+
+def bleu(made: pa.Table) -> float:
+    """Return the BLEU of translations against their references."""
+    references = [made["reference"].to_pylist()]
+    return sacrebleu.corpus_bleu(made["translation"].to_pylist(), references).score
 
 
 def compare(one: pa.Table, other: pa.Table) -> tuple[float, float]:

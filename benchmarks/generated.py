@@ -4,6 +4,7 @@ Words are made up and drawn by Zipf's law. A translation is its reference with s
 or dropped. Texts have 5 to 19 words, like captions.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -63,7 +64,24 @@ def _sentences(words: pa.Array, numbers: np.ndarray, offsets: np.ndarray) -> pa.
     return pc.binary_join_element_wise(pc.binary_join(lists, " "), ".", "")
 
 
-def write(folder: Path, rows: int, *, shard_rows: int = 10_000, repeats: float = 0.0) -> None:
+Changes = Mapping[int, Mapping[str, str]]
+"""Texts that replace generated texts, by number of the row and by column."""
+
+
+def changed(table: pa.Table, first: int, changes: Changes) -> pa.Table:
+    """Return a table, whose rows are numbered from `first`, with the changes of these rows."""
+    rows = [{**row, **changes.get(n, {})} for n, row in enumerate(table.to_pylist(), first)]
+    return pa.Table.from_pylist(rows, schema=table.schema)
+
+
+def write(
+    folder: Path,
+    rows: int,
+    *,
+    shard_rows: int,
+    repeats: float = 0.0,
+    changes: Changes | None = None,
+) -> None:
     """Write `rows` pairs as finished shards of a stage.
 
     Args:
@@ -79,7 +97,8 @@ def write(folder: Path, rows: int, *, shard_rows: int = 10_000, repeats: float =
             texts = before.slice(0, repeated).set_column(0, "id", table["id"].slice(0, repeated))
             table = pa.concat_tables([texts.cast(table.schema), table.slice(repeated)])
         before = table
-        outcome = [(name, table.combine_chunks(), nothing)]
+        table = changed(table, first, changes) if changes else table.combine_chunks()
+        outcome = [(name, table, nothing)]
         commit(str(folder), name, content_key(name), n, outcome, started=0.0)
 
 

@@ -1,16 +1,15 @@
-"""The stages that use a GPU on this machine: translation, encoders and sentence models.
+"""The stages that use a GPU on this machine: translation and sentence models.
 
 python -m benchmarks.gpu [--model DIR] [--sentence-model DIR] [--times N] [PART …]
 
 Parts:
 
 - `translation`: the job by size of its shards, and the engine alone in the same run.
-- `fairseq`: fairseq's own generator.
-- `encoders`: `benchmarks.training` on the GPU.
 - `sentences`: the scorer `sentence_similarity`, on any machine.
 - `devices`: the job on eight simulated GPUs, on any machine.
 
 Without a GPU, a model or a library that a part needs, the part is left out with a message.
+`benchmarks.training --device cuda` trains encoders on the GPU.
 """
 
 from __future__ import annotations
@@ -28,11 +27,10 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
-import sacrebleu
 import typer
 from numpy.typing import NDArray
 
-from benchmarks.back_translation import through_job
+from benchmarks.back_translation import bleu, compare, through_job
 from benchmarks.measure import in_turns
 from benchmarks.report import MODEL, Measured, command_line, read_side
 from paraloom.beam_jobs.engine import schema
@@ -56,15 +54,10 @@ def captions(times: int) -> pa.Table:
     return pa.table([[str(i) for i in range(len(sides[0]))], *sides], schema=schema.INGEST)
 
 
-def require_gpu() -> None:
-    """Raise a `UserError` if there is no GPU."""
-    if not gpu.devices():
-        raise UserError("CTranslate2 finds no CUDA device")
-
-
 def translation(measured: Measured, model: str, times: int) -> None:
     """Measure the job by size of its shards, and the engine by number of streams and batch size."""
-    require_gpu()
+    if not gpu.devices():
+        raise UserError("CTranslate2 finds no CUDA device")
     table = captions(times)
     source = table["source"].to_pylist()
     best = 0.0
@@ -73,11 +66,10 @@ def translation(measured: Measured, model: str, times: int) -> None:
         translator = Translator(model, NmtOptions())
         engine, sources = translator._engine, translator._sources(source[::3])
         for tokens in TOKENS:
-            batches = list(
-                batches_by_class(range(len(sources)), sources, tokens, engine.batch_rows)
-            )
+            numbers = range(len(sources))
+            batches = list(batches_by_class(numbers, sources, tokens, engine.batch_rows))
             started = time.monotonic()
-            waiting = [engine.submit([sources[row] for row in rows]) for rows in batches]
+            waiting = [engine.submit([sources[row] for row in batch]) for batch in batches]
             for wait in waiting:
                 wait()
             rate = len(sources) / (time.monotonic() - started)
@@ -93,58 +85,11 @@ def translation(measured: Measured, model: str, times: int) -> None:
         for what, spent in ((job, seconds), (f"{job}, after its start", seconds - start)):
             measured.add(f"{what}: sentences/s", len(source) / spent)
             measured.ratio(f"{what}, against the engine's best", len(source) / spent, best)
-        translations[kind, rows] = dict(
-            zip(made["id"].to_pylist(), made["translation"].to_pylist(), strict=True)
-        )
-    references = dict(zip(table["id"].to_pylist(), table["reference"].to_pylist(), strict=True))
-    first = translations["float32", SHARDS[-1]]
-    for (kind, rows), texts in translations.items():
-        bleu = sacrebleu.corpus_bleu(
-            list(texts.values()), [[references[name] for name in texts]]
-        ).score
-        same = sum(first.get(name) == text for name, text in texts.items()) / len(source)
-        measured.add(f"job, {kind}, shards of {rows:,}: BLEU", bleu)
-        measured.add(f"job, {kind}, shards of {rows:,}: same text as float32, %", 100 * same)
-
-
-def fairseq(measured: Measured, model: str) -> None:
-    """Measure fairseq's own generator on the same sentences, in batches of 32,768 tokens."""
-    require_gpu()
-    import torch
-    from fairseq.sequence_generator import SequenceGenerator
-
-    from paraloom.models.nmt.families.fairseq import FairseqModel
-
-    loaded = FairseqModel(Path(model)).load()
-    translator = Translator(model, NmtOptions(device="cpu"), threads=1)
-    sources = translator._sources(captions(1)["source"].to_pylist())
-    for kind in (torch.float32, torch.float16):
-        network = loaded.network.to("cuda", kind).eval()
-        search = SequenceGenerator([network], loaded.target, beam_size=12, max_len_b=399)
-        started = time.monotonic()
-        for rows in batches_by_class(range(len(sources)), sources, 32_768, gpu.MOST_ROWS):
-            ids = [
-                torch.tensor([*map(loaded.source.index, sources[row]), loaded.source.eos()])
-                for row in rows
-            ]
-            width = max(map(len, ids))
-            tokens = torch.full((len(ids), width), loaded.source.pad())
-            for row, of in enumerate(ids):
-                tokens[row, width - len(of) :] = of
-            lengths = torch.tensor([len(of) for of in ids])
-            given = {"src_tokens": tokens.cuda(), "src_lengths": lengths.cuda()}
-            with torch.inference_mode():
-                search.generate([], {"net_input": given})
-        rate = len(sources) / (time.monotonic() - started)
-        measured.add(f"fairseq's generator, {str(kind)[6:]}: sentences/s", rate)
-
-
-def encoders(measured: Measured) -> None:
-    """Measure training steps of the encoders against the plain procedure."""
-    from benchmarks import training
-
-    require_gpu()
-    training.measure(measured, 200, "cuda")
+        translations[job] = made
+    first, *_ = translations.values()
+    for job, made in translations.items():
+        measured.add(f"{job}: BLEU", bleu(made))
+        measured.add(f"{job}: same text as float32, %", 100 * compare(first, made)[0])
 
 
 def scored(model: Any, sides: tuple[pa.Array, pa.Array]) -> NDArray[np.floating]:
@@ -176,7 +121,6 @@ def sentences(measured: Measured, model: str | None, count: int, times: int) -> 
     library.encode(distinct[:100])
     timed, results = in_turns(runs, times)
     seconds = {name: of.sum(axis=0) for name, of in timed.items()}
-    cosines = {kind: results[kind] for kind in models}
     for name, (clock, spent) in seconds.items():
         encoded = len(distinct) * times
         measured.add(f"{name}, {device}: texts/s", encoded / clock)
@@ -186,12 +130,11 @@ def sentences(measured: Measured, model: str | None, count: int, times: int) -> 
             measured.ratio(f"{what}: wall-clock time", seconds["library"][0], clock)
             measured.ratio(f"{what}: CPU time", seconds["library"][1], spent)
     vectors = dict(zip(distinct, library.encode(distinct, normalize_embeddings=True), strict=True))
-    exact = np.array(
-        [vectors[a] @ vectors[b] for a, b in zip(*(of.to_pylist() for of in sides), strict=True)]
-    )
-    for kind, found in cosines.items():
-        off = np.abs(found - exact)
-        decile = [np.argsort(np.argsort(of)) * 10 // len(of) for of in (found, exact)]
+    first, second = (np.array([vectors[text] for text in of.to_pylist()]) for of in sides)
+    exact = np.vecdot(first, second)
+    for kind in models:
+        off = np.abs(results[kind] - exact)
+        decile = [np.argsort(np.argsort(of)) * 10 // len(of) for of in (results[kind], exact)]
         measured.add(f"{kind}: largest difference of a cosine, times 1e6", float(1e6 * off.max()))
         measured.add(f"{kind}: mean difference, times 1e6", float(1e6 * off.mean()))
         measured.add(f"{kind}: % of pairs in another decile", 100 * (decile[0] != decile[1]).mean())
@@ -294,8 +237,6 @@ def main(
     measured = Measured("On this machine's GPU, beam 12")
     runs = {
         "translation": partial(translation, measured, model, times),
-        "fairseq": partial(fairseq, measured, model),
-        "encoders": partial(encoders, measured),
         "sentences": partial(sentences, measured, sentence_model, captions, times),
         "devices": partial(devices, measured, model, times, rate),
     }

@@ -82,16 +82,11 @@ def copies_of(rows: int) -> tuple[dict[str, list[str]], dict[str, tuple[int, str
 def write(folder: Path, rows: int, texts: dict[str, list[str]]) -> list[Shard]:
     """Write generated pairs with the texts at random places, in the form of the stage `bucket`."""
     form = schema.bucketed(("translation_score",))
-    places = np.sort(np.random.default_rng(2).permutation(rows)[: len(texts["id"])])
+    places = np.sort(np.random.default_rng(2).permutation(rows)[: len(texts["id"])]).tolist()
+    changes = {row: {name: of[n] for name, of in texts.items()} for n, row in enumerate(places)}
     shards = []
     for first in range(0, rows, 10_000):
-        table = generated.pairs(min(10_000, rows - first), first)
-        here = np.flatnonzero((places >= first) & (places < first + len(table)))
-        for name, of in texts.items():
-            values = np.array(table[name].to_pylist(), object)
-            values[places[here] - first] = np.array(of, object)[here]
-            field = table.schema.get_field_index(name)
-            table = table.set_column(field, name, pa.array(values, pa.string()))
+        table = generated.changed(generated.pairs(min(10_000, rows - first), first), first, changes)
         for field in form:
             if field.name not in table.column_names:
                 table = table.append_column(field, pa.array(np.zeros(len(table)), field.type))

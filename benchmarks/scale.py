@@ -17,7 +17,7 @@ repeats a pair of the previous shard.
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import yaml
@@ -43,11 +43,14 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def make_run(folder: Path, rows: int, shard_rows: int) -> Path:
+def make_run(
+    folder: Path, rows: int, shard_rows: int, changes: generated.Changes | None = None
+) -> Path:
     """Write a configuration and a run with finished translations. Return the configuration's
     path."""
     run = folder / "run"
-    generated.write(run / "back_translate", rows, shard_rows=shard_rows, repeats=0.02)
+    more: dict[str, Any] = {"repeats": 0.02, "changes": changes}
+    generated.write(run / "back_translate", rows, shard_rows=shard_rows, **more)
     generated.write_vectors_for(folder)
     (folder / "pairs.tsv").write_text("generated\tgenerated\n")
     (run / "nmt").mkdir()

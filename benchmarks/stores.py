@@ -120,9 +120,8 @@ def measure(name: str, shards_: int, rows: int) -> list[tuple[str, int, int, flo
             command += ["--direct_num_workers", "1", *place.options]
             env = {**os.environ, **place.env, "PYTHONPATH": str(ROOT)}
             env |= {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": f"{scratch}/cache"}
-            quiet = subprocess.DEVNULL
             started = time.monotonic()
-            subprocess.run(command, cwd=ROOT, env=env, check=True, stdout=quiet, stderr=quiet)
+            subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)
             seconds = time.monotonic() - started
             operations: Counter[str] = Counter(json.loads(counted.read_text()))
             found.append((stage, operations.total(), place.requests.total(), seconds))

@@ -9,6 +9,7 @@ content, lines without a sentence, and copies.
 import random
 import time
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,11 +88,7 @@ def _truncated(draw: random.Random, sides: Sides, side: int) -> tuple[str, str]:
 
 
 def _columns(first: int, second: int) -> Callable[[random.Random, Sides], tuple[str, str]]:
-    def choose(draw: random.Random, sides: Sides) -> tuple[str, str]:
-        line = draw.choice(sides)
-        return line[first], line[second]
-
-    return choose
+    return lambda draw, sides: itemgetter(first, second)(draw.choice(sides))
 
 
 KINDS: dict[str, Callable[[random.Random, Sides], tuple[str, str]]] = {

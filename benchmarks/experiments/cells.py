@@ -5,7 +5,7 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
@@ -52,13 +52,18 @@ class Inputs:
     sick: Path
     books: Path
     folder: Path
+    spacy: str = ""
+    """A spaCy pipeline that tags and parses, for the gates of W&G"""
+    sources: Mapping[str, Path] = field(default_factory=dict)
+    """Files with pairs of one source, by name, for ParaNMT's Table 3"""
+    others: Mapping[str, Path] = field(default_factory=dict)
+    """Models of sentence-transformers, by name, for ParaNMT's Tables 11 and 12"""
 
     @classmethod
-    def of(cls, data: Path, *, corpus: Path, folder: Path) -> Self:
-        """Return the usual places of the data in the folder `data`."""
-        sets = {name: data / name for name in ("sts", "sick", "books")}
-        words = data / "ppdb" / "ppdb-xl-lexicon.txt.gz"
-        return cls(corpus=corpus, folder=folder, phrases=words, **sets)
+    def of(cls, data: Path, **more: Any) -> Self:
+        """Return the usual places of the data in the folder `data`, with `more` values."""
+        sets: dict[str, Any] = {name: data / name for name in ("sts", "sick", "books")}
+        return cls(phrases=data / "ppdb" / "ppdb-xl-lexicon.txt.gz", **sets, **more)
 
     @property
     def vectors(self) -> Path:
@@ -102,9 +107,7 @@ def prepare(inputs: Inputs) -> None:
     after = accumulate(left.count(" ") + right.count(" ") + 2 for left, right in pairs)
     enough = 1 + sum(words < count for words in after)
     left, right = zip(*pairs[:enough], strict=True)
-    inputs.word_pairs.mkdir(parents=True, exist_ok=True)
-    with atomic_file(inputs.word_pairs / "part-0.parquet") as temporary:
-        pq.write_table(pa.table({"reference": left, "translation": right}), temporary)
+    write_pairs(inputs.word_pairs, pa.table({"reference": left, "translation": right}))
 
 
 class AnyCell:
@@ -274,6 +277,13 @@ def read_pairs(folder: Path, *columns: str) -> pa.Table:
     names = ["reference", "translation", *columns]
     files = sorted(folder.glob("*.parquet"))
     return pa.concat_tables([pq.read_table(file, columns=names) for file in files])
+
+
+def write_pairs(folder: Path, pairs: pa.Table) -> None:
+    """Write pairs as the only shard of a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic_file(folder / "part-0.parquet") as temporary:
+        pq.write_table(pairs, temporary)
 
 
 def shards_in(folder: Path) -> list[str]:

@@ -29,12 +29,7 @@ from benchmarks.experiments.cells import (
 from benchmarks.experiments.tables import Claim, Table, printed_claims
 from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
 from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.papers.analyses.decoder_spaces import (
-    Correlations,
-    Space,
-    compare_spaces,
-    in_space,
-)
+from paraloom.papers.analyses.decoder_spaces import Correlations, Space, compare_spaces, in_space
 from paraloom.papers.encoders.context import Vector
 from paraloom.papers.options import ContextOptions, SystemOptions
 
@@ -87,10 +82,7 @@ _COMPARED = (
 """Rows that the paper compares."""
 _STATED = {
     "dot": [pair for pair in _COMPARED if pair != ("BOW–GRU, concat", "BOW–GRU, mean")],
-    "cosine": [
-        ("GRU–GRU, concat", "GRU–GRU, encoder"),
-        ("GRU–BOW, encoder", "GRU–GRU, encoder"),
-    ],
+    "cosine": [(f"GRU–{row}", "GRU–GRU, encoder") for row in ("GRU, concat", "BOW, encoder")],
 }
 """The comparisons on STS that the text of the paper makes: in the abstract, in section 5, in
 Appendix C and in the caption of Table 4. On transfer tasks, section 5 says that BOW–GRU, concat is
@@ -156,8 +148,7 @@ def _scores(agreement: Correlations, compare: str) -> Scores:
 
 def _transfer(model: SentenceEncoder, spaces: Mapping[str, Space], inputs: Inputs) -> Scores:
     """Return the accuracy of every task, r for SICK, and NaN for tasks without data."""
-    tasks = _TASKS
-    scores: Scores = {f"{name} {task}": np.nan for name in spaces for task in tasks}
+    scores: Scores = {f"{name} {task}": np.nan for name in spaces for task in _TASKS}
     for name, space in spaces.items():
         for measure, value in transfer_scores(in_space(model, space).embed, inputs).items():
             task, _, kind = measure.partition(" ")

@@ -4,7 +4,7 @@ Trained encoders stay in the folder `encoders`, because several tables evaluate 
 """
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,22 @@ from benchmarks.experiments.cells import (
 from paraloom.beam_jobs.engine.schema import decile
 from paraloom.models.embeddings.applications.evaluation import scores
 from paraloom.models.embeddings.comparison import Embed
+from paraloom.models.embeddings.datasets.lines import rows_of
 from paraloom.models.embeddings.datasets.similarity import read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import train
+from paraloom.papers.datasets.splits import take
 
 VERSION = 2  # bump to compute all cells again, after a change of their scores
 _SETS = tuple(f"STS {year} " for year in range(2012, 2017))
+_CAPTIONS = "main-captions"  # a genre of the STS Benchmark
+CAPTION_SETS = {
+    "msrvid": "STS 2012 MSRvid",
+    "images_2014": "STS 2014 images",
+    "images_2015": "STS 2015 images",
+}
+"""Data sets of Table 11 by measure."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,15 +55,15 @@ class EncoderCell(AnyCell):
     """
 
     options: EmbeddingOptions
+    pairs: str = ""
+    """A folder with pairs in the folder of the results. If it is empty, the corpus is used."""
 
     def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
-        folders = [inputs.sts, inputs.sick, benchmark(inputs)]
-        tests = [digest(folder) for folder in folders if folder.exists()]
-        return {"encoder": self._training(seed, inputs), "version": VERSION, "tests": tests}
+        return {"encoder": self._training(seed, inputs), **_tests(inputs)}
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
         found = encoder_scores(load_encoder(self.encoder(seed, inputs)).embed, inputs)
-        return found, {"options": self.options.chosen()}
+        return found, {"options": self.options.chosen(), "pairs": self.pairs}
 
     def encoder(self, seed: int, inputs: Inputs) -> Path:
         """Return the folder of the encoder, after training it if it does not exist."""
@@ -64,14 +73,18 @@ class EncoderCell(AnyCell):
             folder.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
                 model = Path(temporary) / "model"
-                train(self.options, model, shards=shards_in(inputs.corpus), seed=seed, threads=1)
+                shards = shards_in(self._shards(inputs))
+                train(self.options, model, shards=shards, seed=seed, threads=1)
                 if not folder.exists():  # another process may have been faster
                     model.rename(folder)
         return folder
 
+    def _shards(self, inputs: Inputs) -> Path:
+        return inputs.folder / self.pairs if self.pairs else inputs.corpus
+
     def _training(self, seed: int, inputs: Inputs) -> dict[str, object]:
         options = self.options.map_files(lambda key, path, mark: digest(path)).chosen()
-        return {"options": options, "seed": seed, "pairs": digest(inputs.corpus)}
+        return {"options": options, "seed": seed, "pairs": digest(self._shards(inputs))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,11 +104,32 @@ class TransferCell(AnyCell):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OtherCell(AnyCell):
+    """A model of sentence-transformers, with the same scores for all seeds (Tables 11 and 12)."""
+
+    folder: str
+
+    def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
+        return {"model": digest(self.folder), **_tests(inputs)}
+
+    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(self.folder, device="cpu")
+        found = encoder_scores(lambda texts: np.asarray(model.encode(texts.to_pylist())), inputs)
+        return found, {"model": self.folder}
+
+
+@dataclass(frozen=True, kw_only=True)
 class DifferenceCell(AnyCell):
-    """The difference of two encoders on the STS data sets, without training sets (Table 10)."""
+    """The difference of two models on the STS data sets, without training sets.
+
+    Table 10 has the mean absolute difference. Table 11 has the mean difference and the differences
+    on `CAPTION_SETS`.
+    """
 
     first: EncoderCell
-    second: EncoderCell
+    second: EncoderCell | OtherCell
 
     def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
         both = [cell.cell_path(seed, inputs).stem for cell in (self.first, self.second)]
@@ -103,8 +137,11 @@ class DifferenceCell(AnyCell):
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
         first, second = (cell.known(seed, inputs) for cell in (self.first, self.second))
-        found = [first[name] - second[name] for name in first if name.startswith(_SETS)]
-        return {"absolute": np.abs(found).mean(axis=0)}, {"options": self.first.options.chosen()}
+        found = {name: first[name] - second[name] for name in first if name.startswith(_SETS)}
+        values = np.array(list(found.values()))
+        differences: Scores = {"absolute": np.abs(values).mean(axis=0), "mean": values.mean(axis=0)}
+        differences |= {key: found[name] for key, name in CAPTION_SETS.items() if name in found}
+        return differences, {"options": self.first.options.chosen()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,8 +185,8 @@ def benchmark(inputs: Inputs) -> Path:
 def encoder_scores(embed: Embed, inputs: Inputs) -> Scores:
     """Return the scores of `similarity_scores` and of the STS Benchmark.
 
-    The measure `stsb` is computed on the benchmark's test set or, if that is missing, on its
-    development set.
+    The measures of the benchmark are `stsb` (all pairs), `captions` and `others`. They are computed
+    on its test set or, if that is missing, on its development set.
     """
     folder = benchmark(inputs)
     file = next((f for name in ("test", "dev") if (f := folder / f"sts-{name}.csv").exists()), None)
@@ -157,4 +194,16 @@ def encoder_scores(embed: Embed, inputs: Inputs) -> Scores:
     if file is None:
         return found
     (pairs,) = read_sts(file)
-    return found | {"stsb": resampled(scores(embed, pairs), pairs).pearson}
+    predicted = scores(embed, pairs)
+    of_captions = np.array([row[0] == _CAPTIONS for _, row in rows_of(file)])
+    parts = {"stsb": np.full(len(pairs), True), "captions": of_captions, "others": ~of_captions}
+    for name, rows in parts.items():
+        part = take(replace(pairs, name=name), np.flatnonzero(rows))
+        found[name] = resampled(predicted[rows], part).pearson
+    return found
+
+
+def _tests(inputs: Inputs) -> dict[str, object]:
+    """Return the part of a cell's key that depends on the test data."""
+    folders = [inputs.sts, inputs.sick, benchmark(inputs)]
+    return {"version": VERSION, "tests": [digest(f) for f in folders if f.exists()]}

@@ -4,9 +4,13 @@ The phrase table is extracted from the corpus, and its pairs are split 80/10/10.
 the paraphrase of a phrase among 100 phrases. Size, dropout and step size of the GRU are the
 paper's. The words have PARAGRAM vectors of 300 dimensions, which are not trained. The development
 pairs select the epoch.
+
+Table 1 needs `semeval2013/`, `turney2012/train.txt` and `turney2012/test.txt` in the folder of the
+data. Without them, it is left out.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,16 +18,23 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from benchmarks.experiments.bootstrap import share
-from benchmarks.experiments.cells import Inputs, Scores, TaskCell
-from benchmarks.experiments.tables import MINUS, Claim, Table
+from benchmarks.experiments.cells import AnyCell, Inputs, Scores, TaskCell, digest
+from benchmarks.experiments.tables import MINUS, Claim, Table, printed_claims
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import Shard, units
 from paraloom.models.embeddings.comparison import ComparedModel, cosines
-from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import load_vectors
 from paraloom.papers.analyses import phrase_table
+from paraloom.papers.analyses.phrase_tests import (
+    read_semeval2013,
+    read_turney2012,
+    semeval2013,
+    turney2012,
+)
 from paraloom.papers.options import PhrasesOptions, SystemOptions
+from paraloom.papers.tasks import train
 from paraloom.papers.tasks.phrases import read_phrase_data
 
 _NEGATIVES = (9, 29, 99)
@@ -52,9 +63,41 @@ class PhraseCell(TaskCell):
         return scores, {}
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PhraseTaskCell(AnyCell):
+    """A row of Table 1, with one training for each of the two tasks."""
+
+    semeval: SystemOptions
+    turney: SystemOptions
+
+    def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
+        both = (PhraseCell(options=of) for of in (self.semeval, self.turney))
+        cells = [cell.cell_path(seed, inputs).stem for cell in both]
+        return {"cells": cells, "tests": [digest(path) for path in _tasks(inputs)]}
+
+    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
+        compared = []
+        for name, options in (("semeval", self.semeval), ("turney", self.turney)):
+            train(options, folder / name, seed=seed, threads=1)
+            model = load_encoder(folder / name)
+            # The paper does not say how sums are compared.
+            compare = cosines if options.model == "word-sum" else model.compare
+            compared.append(ComparedModel(name, model.embed, compare))
+        semeval, _, questions = _tasks(inputs)
+        accuracy = semeval2013(compared[0], read_semeval2013(semeval))["accuracy"]
+        scores = {"semeval": accuracy, **turney2012(compared[1], read_turney2012(questions))}
+        return scores, {"options": self.semeval.chosen()}
+
+
+def _tasks(inputs: Inputs) -> tuple[Path, Path, Path]:
+    """Return SemEval's folder, and the files of Turney's training and test questions."""
+    turney = inputs.sts.parent / "turney2012"
+    return inputs.sts.parent / "semeval2013", turney / "train.txt", turney / "test.txt"
+
+
 def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
     """Extract the phrase table of the corpus once, if a chosen table needs it."""
-    if "pgru" not in chosen or _table(inputs).exists():
+    if not {"pgru", "pgru-tasks"} & set(chosen) or _table(inputs).exists():
         return
     shards = [
         Shard(str(path), pq.read_metadata(path).num_rows, storage.digest(path.read_bytes()))
@@ -71,7 +114,7 @@ def _options(inputs: Inputs, model: str = "gru", epochs: int = 12, **section: An
     """Return the paper's options for the GRU, with options of the task in `section`."""
     return SystemOptions(
         task="phrases",
-        phrases=PhrasesOptions(table=str(_table(inputs)), **section),
+        phrases=PhrasesOptions(**{"table": str(_table(inputs)), **section}),
         model=model,
         cell="cho" if model == "gru" else "torch",
         hidden=200 if model == "gru" else None,
@@ -82,7 +125,14 @@ def _options(inputs: Inputs, model: str = "gru", epochs: int = 12, **section: An
 
 
 def tables(inputs: Inputs) -> dict[str, Table]:
-    """Return the table of Figure 2."""
+    """Return all tables by name, with Table 1 if its data exist."""
+    found = {"pgru": _figure_2(inputs)}
+    if all(path.exists() for path in _tasks(inputs)):
+        found["pgru-tasks"] = _table_1(inputs)
+    return found
+
+
+def _figure_2(inputs: Inputs) -> Table:
     rows = {
         f"PGRU, k = {k}, {size}": PhraseCell(
             options=_options(inputs, epochs=epochs, samples=k, fraction=share)
@@ -113,7 +163,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
         Claim(f"{middle}{MINUS}{small}", f"{large}{MINUS}{middle}", figures="3.1: more moderate")
         for small, middle, large in by_size
     ]
-    table = Table(
+    return Table(
         "Pairwise GRU, Figure 2: the paraphrase of a phrase, found among 100",
         rows,
         claims,
@@ -124,4 +174,33 @@ def tables(inputs: Inputs) -> dict[str, Table]:
         "of 300 dimensions. The GRU does not train the words.",
         paper={"AVG, cosine": {"chosen": 88}, "AVG, dot": {"chosen": 88}},
     )
-    return {"pgru": table}
+
+
+def _table_1(inputs: Inputs) -> Table:
+    semeval, turney, _ = map(str, _tasks(inputs))
+
+    def row(model: str, section: str) -> PhraseTaskCell:
+        first, second = (
+            _options(inputs, model, 40, **{section: task}) for task in (semeval, turney)
+        )
+        return PhraseTaskCell(semeval=first, turney=second)
+
+    rows = {
+        "SUM": row("word-sum", "development"),
+        "GRU(PPDB)": row("gru", "development"),
+        "GRU, task-specific": row("gru", "table"),
+    }
+    measures = {"semeval": "SemEval2013"}
+    measures |= {f"{number} choices": f"Turney2012({number})" for number in (5, 10)}
+    figures = ((65.46, 39.58, 19.79), (71.29, 41.44, 26.37), (73.44, 48.88, 39.23))
+    by_row = zip(rows, figures, strict=True)
+    paper = {name: dict(zip(measures, of, strict=True)) for name, of in by_row}
+    pairs = [(better, worse) for worse, better in pairwise(rows)]
+    return Table(
+        "Pairwise GRU, Table 1: phrase similarity tasks",
+        rows,
+        printed_claims(pairs, paper, stated=pairs),
+        measures=measures,
+        paper=paper,
+        unit="Accuracy in %",
+    )

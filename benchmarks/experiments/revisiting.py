@@ -10,12 +10,16 @@ STS` on the sets of 2016.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.experiments.cells import Cell, Inputs
-from benchmarks.experiments.tables import MEASURES, MINUS, Claim, Pairs, Table
+import numpy as np
+
+from benchmarks.experiments.cells import AnyCell, Cell, Inputs, Scores, figure
+from benchmarks.experiments.tables import MEASURES, MINUS, Claim, Pairs, Table, printed_claims
+from paraloom.models.embeddings.applications.evaluation import correlation
 from paraloom.models.embeddings.datasets.similarity import SEMEVAL
 from paraloom.models.embeddings.vocabulary import Tags
 from paraloom.papers.options import SystemOptions
@@ -48,6 +52,29 @@ _NOTE = (
     "figures are means over 22 data sets. Our means are over the sets in the heads."
 )
 _PAPER = {"oracle": "W&G, oracle", "sts_2016": "W&G, 2016 STS"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorrelationCell(AnyCell):
+    """The correlation of two encoders' results on the data sets of Table 4 (4.2)."""
+
+    first: Cell
+    second: Cell
+
+    def _key(self, seed: int, inputs: Inputs) -> Mapping[str, Any]:
+        both = [cell.cell_path(seed, inputs).stem for cell in (self.first, self.second)]
+        return {"correlation": both}
+
+    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
+        return _correlated(*(cell.known(seed, inputs) for cell in (self.first, self.second))), {}
+
+
+def _correlated(first: Scores, second: Scores) -> Scores:
+    """Correlate the figures, and each of their resamples, over the common data sets of Table 4."""
+    sets = [name for name in _WG4 if name in first and name in second]
+    sides = [np.array([np.atleast_1d(of[name]) for name in sets]).T for of in (first, second)]
+    found = np.array([correlation(*pair)[:2] for pair in zip(*sides, strict=True)])
+    return {"pearson": found[:, 0], "spearman": found[:, 1]}
 
 
 def options_of(name: str, vectors: Path) -> SystemOptions:
@@ -103,6 +130,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
         "wg2": _wg2(plain),
         "wg3": _wg3(plain),
         "wg4": _wg4(plain, inputs),
+        "wg4-correlation": _correlations(plain, inputs),
     }
 
 
@@ -234,6 +262,8 @@ _WG4 = {
 }
 """Figures of LSTM Avg, AVG and GRAN, chosen on the sets of 2016. Twitter (2015) is not at hand."""
 _WG4_MODELS = ("LSTM Avg", "AVG", "GRAN")
+_WG4_ROWS = {name: name if name == "AVG" else f"{name}, {BOTH}" for name in _WG4_MODELS}
+"""The encoder and the regulariser of each row."""
 
 
 def _figures_at_hand(inputs: Inputs) -> dict[str, dict[str, float]]:
@@ -251,8 +281,7 @@ def _figures_at_hand(inputs: Inputs) -> dict[str, dict[str, float]]:
 
 
 def _wg4(plain: dict[str, SystemOptions], inputs: Inputs) -> Table:
-    rows = {name: _regular(f"{name}, {BOTH}", plain) for name in _WG4_MODELS}
-    rows["AVG"] = _regular("AVG", plain)
+    rows = {name: _regular(row, plain) for name, row in _WG4_ROWS.items()}
     paper = _figures_at_hand(inputs)
     measures = {key: key if key.count(" ") > 1 else f"{key}, mean" for key in paper["AVG"]}
     measures["sick"] = "SICK trial (W&G: test)"
@@ -265,6 +294,28 @@ def _wg4(plain: dict[str, SystemOptions], inputs: Inputs) -> Table:
     note = "All means by year are over the data sets of the table."
     title = "W&G Table 4: by data set"
     return Table(title, rows, claims, measures, paper=paper, transposed=True, note=note)
+
+
+def _correlations(plain: dict[str, SystemOptions], inputs: Inputs) -> Table:
+    cells = {name: _regular(row, plain) for name, row in _WG4_ROWS.items()}
+    printed = _figures_at_hand(inputs)
+    rows, paper = {}, {}
+    for a, b in (("LSTM Avg", "GRAN"), ("LSTM Avg", "AVG"), ("GRAN", "AVG")):
+        rows[f"{a}, {b}"] = CorrelationCell(first=cells[a], second=cells[b])
+        both = _correlated(dict(printed[a]), dict(printed[b]))
+        paper[f"{a}, {b}"] = {m: round(figure(value), 1) for m, value in both.items()}
+    closest, other, last = rows
+    pairs = [(closest, other), (closest, last), (last, other)]  # the last pair is of 5.1
+    return Table(
+        "W&G 4.2: correlation of the results by data set",
+        rows,
+        printed_claims(pairs, paper, stated=pairs),
+        measures={"pearson": "r", "spearman": "ρ"},
+        paper=paper,
+        unit="× 100",
+        note="The paper prints no correlations. Its figures here are computed from its Table 4, "
+        "over the same data sets.",
+    )
 
 
 def _regular(name: str, plain: dict[str, SystemOptions]) -> Cell:

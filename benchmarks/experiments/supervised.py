@@ -79,17 +79,20 @@ def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
         if isinstance(cell, LabelledCell) and cell.options.similarity is not None
     }
     for name in _UNIVERSAL:
-        options, folder = universal(name, inputs)
-        if str(folder) in starts and not folder.exists():
-            train(options, folder, shards=shards_in(inputs.corpus), seed=1, threads=1)
+        if str(_universal(name, inputs)[1]) in starts:
+            universal(name, inputs)
 
 
-def universal(name: str, inputs: Inputs) -> tuple[SystemOptions, Path]:
-    """Return the options and the folder of a universal encoder. The folder depends on the options.
+def universal(name: str, inputs: Inputs) -> Path:
+    """Return the folder of an encoder of `_UNIVERSAL`, after training it if it does not exist."""
+    options, folder = _universal(name, inputs)
+    if not folder.exists():
+        train(options, folder, shards=shards_in(inputs.corpus), seed=1, threads=1)
+    return folder
 
-    Args:
-        name: a key of `_UNIVERSAL`.
-    """
+
+def _universal(name: str, inputs: Inputs) -> tuple[SystemOptions, Path]:
+    """Return the options and the folder of an encoder. The folder depends on the options."""
     options = regularised(_encoder(name, inputs), _UNIVERSAL[name])
     key = json.dumps(options.chosen(), sort_keys=True)
     return options, inputs.folder / "universal" / hashlib.sha256(key.encode()).hexdigest()[:16]
@@ -126,7 +129,7 @@ def _cells(data: str, paths: list[str], inputs: Inputs) -> dict[str, LabelledCel
             task="similarity", similarity=section, epochs=3, learning_rate=0.01, batch_size=25
         )
         if row.endswith(", universal"):
-            start = section.replace(start=str(universal(name, inputs)[1]))
+            start = section.replace(start=str(_universal(name, inputs)[1]))
             options = options.replace(
                 similarity=start, initial_vectors=None, lambda_c=_LAMBDA, lambda_w=_LAMBDA
             )

@@ -58,13 +58,13 @@ FORMS: dict[str, TypeAdapter[Any]] = {
     "mine": TypeAdapter(Mining),
 }
 """What `--json` of each command writes."""
+DRAFT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 TEMPLATE = Path(__file__).with_name("configuration.md.j2")
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a configuration."""
-    found = _plain(SystemConfig.model_json_schema())
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+    return {**DRAFT, **_plain(SystemConfig.model_json_schema())}
 
 
 class _Written(GenerateJsonSchema):
@@ -80,8 +80,7 @@ def results_schema() -> dict[str, Any]:
     forms = [(name, "serialization", form) for name, form in FORMS.items()]
     found, whole = TypeAdapter.json_schemas(forms, schema_generator=_Written)
     properties = {name: of for (name, _), of in found.items()}
-    draft = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": draft, **_plain({"properties": properties, **whole})}
+    return {**DRAFT, **_plain({"properties": properties, **whole})}
 
 
 def _plain(node: Any) -> Any:
@@ -168,11 +167,10 @@ def _values(scorer: Scorer) -> str:
 
 
 def _needs(scorer: Scorer) -> Markdown:
-    columns = [code(name) for name in scorer.reads if name not in ("reference", "translation")]
-    resource = [scorer.resource.remedy] if scorer.resource else []
-    return Markdown(
-        "; ".join([*columns, *(re.sub(r"score\.\w+", r"`\g<0>`", r) for r in resource)])
-    )
+    needs = [code(name) for name in scorer.reads if name not in ("reference", "translation")]
+    if scorer.resource:
+        needs.append(Markdown(re.sub(r"score\.\w+", r"`\g<0>`", scorer.resource.remedy)))
+    return Markdown("; ".join(needs))
 
 
 def _formats() -> Markdown:

@@ -38,9 +38,7 @@ class Head(nn.Module):
         raise NotImplementedError
 
     @torch.no_grad()
-    def predict(
-        self, first: NDArray[np.floating], second: NDArray[np.floating]
-    ) -> NDArray[np.float64]:
+    def predict(self, first: NDArray[np.floating], second: NDArray[np.floating]) -> Floats:
         """Return predicted labels, [n], of vectors [n, dim] twice."""
         weight = next(iter(self.state_dict().values()), torch.zeros(1))
         sides = (torch.from_numpy(np.asarray(side)).to(weight) for side in (first, second))
@@ -85,8 +83,8 @@ class Distribution(Head):
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Return ŷ."""
         probabilities = self.log_probabilities(first, second).exp()
-        steps = torch.arange(probabilities.shape[1], device=probabilities.device)
-        return self.lowest + probabilities @ steps.to(probabilities)
+        steps = torch.arange(probabilities.shape[1]).to(probabilities)
+        return self.lowest + probabilities @ steps
 
 
 def target_distributions(labels: Tensor, lowest: float, highest: float) -> Tensor:
@@ -96,9 +94,8 @@ def target_distributions(labels: Tensor, lowest: float, highest: float) -> Tenso
     >>> target_distributions(torch.tensor([3.25]), 1, 5)
     tensor([[0.0000, 0.0000, 0.7500, 0.2500, 0.0000]])
     """
-    steps = torch.arange(int(highest - lowest) + 1, device=labels.device)
-    distances = (labels.unsqueeze(1) - lowest - steps.to(labels)).abs()
-    return (1 - distances).clamp_min(0)
+    steps = torch.arange(int(highest - lowest) + 1).to(labels)
+    return (1 - (labels.unsqueeze(1) - lowest - steps).abs()).clamp_min(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,10 +192,7 @@ class Manhattan(Head):
         return (labels - self.lowest) / (self.highest - self.lowest)
 
     def calibrate(
-        self,
-        first: NDArray[np.floating],
-        second: NDArray[np.floating],
-        labels: NDArray[np.float64],
+        self, first: NDArray[np.floating], second: NDArray[np.floating], labels: Floats
     ) -> float:
         """Regress labels [n] on the similarities of vectors [n, dim], and return the bandwidth."""
         sides = (torch.from_numpy(np.asarray(side)).double() for side in (first, second))

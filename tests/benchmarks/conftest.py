@@ -14,7 +14,8 @@ from tests.labelled import WORDS, write_sick
 
 def inputs_in(place: Path, results: Path) -> Inputs:
     names = ("corpus", "phrases", "sts", "sick", "books")
-    return Inputs(**{name: place / name for name in names}, folder=results)
+    paths: dict[str, Any] = {name: place / name for name in names}
+    return Inputs(**paths, folder=results)
 
 
 def write_corpus(folder: Path, random: np.random.Generator, rows: int, **more: Any) -> None:

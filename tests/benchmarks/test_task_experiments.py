@@ -80,6 +80,34 @@ def test_phrases(inputs: Inputs) -> None:
         phrases.PhraseCell(options=few).run(1, inputs, path)
 
 
+def test_tasks_of_the_pairwise_gru(inputs: Inputs) -> None:
+    """Table 1 is there if its data are."""
+    assert list(phrases.tables(inputs)) == ["pgru"]
+    write_inputs(inputs)
+    phrases.prepare(phrases.tables(inputs), inputs)
+    data = inputs.sts.parent
+    (data / "semeval2013").mkdir()
+    (data / "turney2012").mkdir()
+    pairs = [(other, f"{one} {noun}") for one, other in SYNONYMS for noun in NOUNS]
+    for split in ("train", "test"):
+        for kind, shift in (("positive", 0), ("negative", 9)):
+            rows = [f"{pairs[i - shift][0]}\t{phrase}\n" for i, (_, phrase) in enumerate(pairs)]
+            (data / "semeval2013" / f"en.{split}Set.{kind}Instances-v2").write_text("".join(rows))
+        line = "{0} {2}|{1}|{0}|{2}|cat|man|tree|bird\n"
+        lines = [line.format(one, other, noun) for one, other in SYNONYMS for noun in NOUNS]
+        (data / "turney2012" / f"{split}.txt").write_text("".join(lines))
+    table = phrases.tables(inputs)["pgru-tasks"]
+    assert table.paper["GRU(PPDB)"] == {"semeval": 71.29, "5 choices": 41.44, "10 choices": 26.37}
+    for cell in table.rows.values():
+        small = phrases.PhraseTaskCell(
+            semeval=cell.semeval.replace(dim=4, epochs=1, hidden=None),
+            turney=cell.turney.replace(dim=4, epochs=1, hidden=None),
+        )
+        path = small.cell_path(1, inputs)
+        scores = small.run(1, inputs, path)
+        assert set(scores) == set(table.measures) and scores == load_scores(path)
+
+
 def test_contiguous_text(inputs: Inputs) -> None:
     write_inputs(inputs)
     table = context.tables(inputs)["decoding"]

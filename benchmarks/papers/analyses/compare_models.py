@@ -40,13 +40,12 @@ def disagreements(
             _on_scale(model, scores(model.embed, pairs, model.compare), pairs) for model in models
         ]
         first, second = (np.abs(scored - pairs.scores) for scored in both)
-        texts = pairs.first.to_pylist(), pairs.second.to_pylist()
         name = f"{pairs.group} {pairs.name}"
-        for row, gain in enumerate((first - second).tolist()):
-            scored = float(both[0][row]), float(both[1][row])
-            label = float(pairs.scores[row])
-            pair = Disagreement(name, texts[0][row], texts[1][row], label, scored)
-            found.append((gain, pair))
+        texts = pairs.first.to_pylist(), pairs.second.to_pylist()
+        scored = zip(both[0].tolist(), both[1].tolist(), strict=True)
+        gains = (first - second).tolist()
+        for gain, *row in zip(gains, *texts, pairs.scores.tolist(), scored, strict=True):
+            found.append((gain, Disagreement(name, *row)))
     found.sort(key=lambda of: of[0])
     for_second = [pair for gain, pair in found[::-1][:count] if gain > 0]
     return for_second, [pair for gain, pair in found[:count] if gain < 0]

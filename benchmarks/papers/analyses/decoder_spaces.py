@@ -4,7 +4,6 @@ The spaces are the encoder's vector, and the states of the decoders, concatenate
 """
 
 import copy
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -49,10 +48,9 @@ def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
     if space.steps and not encoder.decoders:
         raise UserError(f"{space}: a bow decoder has no states to unroll")
     encoder.vector, encoder.steps = space.vector, space.steps or encoder.steps
-    options = model.options
-    assert isinstance(options, SystemOptions) and options.context is not None
-    chosen = options.context.replace(vector=encoder.vector, steps=encoder.steps)
-    options = options.replace(context=chosen)
+    assert isinstance(model.options, SystemOptions) and model.options.context is not None
+    chosen = model.options.context.replace(vector=encoder.vector, steps=encoder.steps)
+    options = model.options.replace(context=chosen)
     return SentenceEncoder(encoder, model.vocabularies, options, model.head)
 
 
@@ -72,24 +70,18 @@ def compare_spaces(
     Args:
         agree: returns `pearson` and `spearman` of scores, as numbers or as arrays of equal shapes.
     """
-    found: dict[Space, dict[str, dict[str, list[Any]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(list))
-    )
+    found: dict[Space, Correlations] = {}
     for pairs in data:
         text = pa.concat_arrays([pairs.first, pairs.second])
         for space, vectors in _vectors(model, text, steps):
             first, second = np.split(vectors, 2)
             for name, compare in _COMPARE.items():
-                agreed = agree(compare(first, second), pairs)
-                found[space][name][pairs.group].append(agreed.pearson)
-                found[space][f"{name}_spearman"][pairs.group].append(agreed.spearman)
-    return {
-        space: {
-            name: {group: np.mean(values, axis=0) for group, values in groups.items()}
-            for name, groups in of.items()
-        }
-        for space, of in found.items()
-    }
+                agreed, of = agree(compare(first, second), pairs), found.setdefault(space, {})
+                for key, value in ((name, agreed.pearson), (f"{name}_spearman", agreed.spearman)):
+                    of.setdefault(key, {}).setdefault(pairs.group, []).append(value)
+    for groups in (groups for of in found.values() for groups in of.values()):
+        groups |= {group: np.mean(values, axis=0) for group, values in groups.items()}
+    return found
 
 
 def _vectors(
@@ -117,7 +109,9 @@ def _context(model: SentenceEncoder) -> Context:
 
 def command(
     model: Model,
-    steps: Annotated[int, typer.Option(metavar="N", help="Words to unroll decoders over.")] = 10,
+    steps: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Words to unroll decoders over.")
+    ] = 10,
     sts: Sts = None,
     sick: Sick = None,
     json: JsonFile = None,
@@ -126,8 +120,6 @@ def command(
 
     The model must have been trained with `embeddings.task: context`.
     """
-    if steps < 1:
-        raise UserError(f"--steps {steps}: must be at least 1")
     data = labelled_pairs(sts, sick)
     found = compare_spaces(load_encoder(model), data, steps=steps)
     groups = dict.fromkeys(pairs.group for pairs in data)

@@ -50,9 +50,8 @@ def gate_norms(
     max_tokens: int | None = None,
 ) -> Norms:
     """Return the moments of the gates' L1 norms by label, with the largest mean first. With two
-    directions, the norm of a word is the mean of both. spaCy reads the tokens of the encoder with
-    their capital letters. Sentences of more than `max_tokens` are left out, because their parses
-    are less certain (footnote 8: 15)."""
+    directions, the norm of a word is the mean of both. Sentences of more than `max_tokens` are left
+    out, because their parses are less certain (footnote 8: 15)."""
     input, networks = _networks(model)
     by_label: tuple[dict[str, list[Moments]], ...] = tuple(defaultdict(list) for _ in range(3))
     for batch in batches:
@@ -113,9 +112,8 @@ def _norms(
     batch = input(ids)
     gated = (network.averaged_gate(batch) for network in networks)
     sums = [gates.sum(dim=1).double().cpu().numpy()[trie.paths] for gates, trie in gated]
-    norms = np.mean(sums, axis=0)
     start, end = tag_edges(model.vocabularies["words"].tags)
-    return np.asarray(norms[~edges(ids.offsets, head=start, tail=end)])
+    return np.asarray(np.mean(sums, axis=0)[~edges(ids.offsets, head=start, tail=end)])
 
 
 def command(

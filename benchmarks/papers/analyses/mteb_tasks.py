@@ -45,25 +45,21 @@ def run_mteb(
     `models`. A task whose pairs are all in `data` reads them from there, and `local` is true. The
     package downloads other data."""
     import mteb
-    from mteb.models import ModelMeta
 
     found: dict[str, Any] = {}
     for name, task in tasks.items():
         found[name] = {"main_score": task.metadata.main_score, "local": _set_data(task, data)}
-        scores = {model.name: _score(mteb, ModelMeta, model, name, task) for model in models}
-        found[name]["models"] = scores
+        found[name]["models"] = {model.name: _score(model, name, task) for model in models}
     return {"version": mteb.__version__, "tasks": found}
 
 
 def mteb_table(models: Sequence[str], results: dict[str, Any]) -> Table:
     """Return a table with one row per task."""
-    rows = [
-        (
-            *(name, found["main_score"], "--sts, --sick" if found["local"] else "fetched"),
-            *(f"{score:.2f}" for score in found["models"].values()),
-        )
-        for name, found in results["tasks"].items()
-    ]
+    rows = []
+    for name, found in results["tasks"].items():
+        source = "--sts, --sick" if found["local"] else "fetched"
+        scores = (f"{score:.2f}" for score in found["models"].values())
+        rows.append((name, found["main_score"], source, *scores))
     title = f"mteb {results['version']}, score × 100"
     return number_table(title, "task", "score", "data", numbers=models, rows=rows)
 
@@ -88,11 +84,14 @@ def _set_data(task: Any, data: Sequence[LabelledPairs]) -> bool:
     return False
 
 
-def _score(mteb: Any, meta: Any, model: OpenedModel, name: str, task: Any) -> float:
+def _score(model: OpenedModel, name: str, task: Any) -> float:
+    import mteb
+    from mteb.models import ModelMeta
+
     given: Any = model.sentence_model
     if given is None:
         assert model.encoder is not None
-        given = MTEBEncoder(meta.create_empty(), model.encoder)
+        given = MTEBEncoder(ModelMeta.create_empty(), model.encoder)
     with (
         in_one_line(f"{name}: mteb cannot run it on {model.name}"),
         warnings.catch_warnings(action="ignore"),  # of names in sentence-transformers

@@ -78,7 +78,7 @@ def count_phrases(
             counting = (
                 "Count" >> beam.FlatMap(_count, np.uint64(number), np.uint64(rounds), language)
                 | "Add" >> beam.CombinePerKey(Merge(merge_phrases, attrgetter("num_rows")))
-                | "Frequent" >> beam.Map(lambda element: _frequent(element[1], min_count))
+                | "Frequent" >> beam.MapTuple(lambda _, table: _frequent(table, min_count))
                 | "Together" >> beam.CombineGlobally(_concatenated)
             )
             found = collect(name, units, counting, str(Path(folder) / "output"), arguments)
@@ -213,7 +213,7 @@ def command(
     min_count: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Leave out phrase pairs that occur less often in the whole corpus."
+            metavar="N", min=1, help="Leave out phrase pairs that are rarer in the whole corpus."
         ),
     ] = 2,
     out: Annotated[
@@ -225,20 +225,13 @@ def command(
 
     Workers on other machines need a shared folder for temporary files; set TMPDIR to it.
     """
-    if min_count < 1:
-        raise UserError(f"--min-count {min_count}: must be at least 1")
     shards = [s for receipt in receipts(storage.join(run, "corpus")) for s in receipt.shards]
     if not shards:
         raise UserError(f"{run}: no run with a corpus; `paraloom select` makes one")
     table = out or storage.join(run, "phrases.txt.gz")
-    work = units(shards, "phrases")
-    found = count_phrases(
-        work,
-        table,
-        beam_options(context),
-        min_count=min_count,
-        language=as_made(read_run(run)).config.language,
-    )
+    language, work = as_made(read_run(run)).config.language, units(shards, "phrases")
+    arguments = beam_options(context)
+    found = count_phrases(work, table, arguments, min_count=min_count, language=language)
     pairs = sum(shard.rows for shard in shards)
     if not found:
         storage.remove(table)

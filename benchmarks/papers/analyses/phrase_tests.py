@@ -32,10 +32,9 @@ def choose(
     among: int = 100,
     seed: int = 0,
 ) -> NDArray[np.bool_]:
-    """Return whether the paraphrase of each pair scores highest among `among` phrases, bool [n].
-    The paraphrase is the right side of the pair. The other phrases are sampled from `others`, whose
-    phrases are distinct, without the two sides of the pair. The samples are the same for every
-    model. A tie counts as an error (Zhou et al. 2017)."""
+    """Return whether the right side of each pair scores highest among `among` phrases, bool [n].
+    The other phrases are sampled from `others`, which are distinct, without both sides of the pair.
+    The samples are the same for every model. A tie is an error (Zhou et al. 2017)."""
     if len(others) < among + 1:
         raise UserError(f"{len(others)} phrases are too few to choose among {among}")
     texts = pa.concat_arrays([*pairs, others]).unique()
@@ -101,9 +100,9 @@ def read_semeval2013(
             paths = sorted([*Path(folder).glob(pattern), *Path(folder).glob(f"*/{pattern}")])
             if not paths:
                 raise UserError(f"{folder}: no {pattern.replace('*', '-v2')} here")
-            for columns in _columns(paths[0], "\t", 2, "a word and a phrase between tabs"):
-                words.append(columns[0])
-                phrases.append(columns[1])
+            for word, phrase in _columns(paths[0], "\t", 2, "a word and a phrase between tabs"):
+                words.append(word)
+                phrases.append(phrase)
                 same.append(kind == "positive")
         found[name] = WordsAndPhrases(pa.array(words), pa.array(phrases), np.array(same))
     return found
@@ -134,9 +133,8 @@ def _threshold(scores: Scores, same: NDArray[np.bool_]) -> float:
     right = np.concatenate([[0], np.cumsum(np.where(same, 1, -1))])
     ends = np.append(scores[1:] < scores[:-1], True)  # equal scores are not separated
     best = int(np.argmax(np.where(np.append(True, ends), right, -len(right))))
-    if best == 0:
-        return float(np.inf)
-    return float(scores[best - 1] if best == len(scores) else (scores[best - 1] + scores[best]) / 2)
+    around = np.concatenate([[np.inf], scores, scores[-1:]])[best : best + 2]
+    return float(around.mean())
 
 
 class Question(NamedTuple):
@@ -228,27 +226,20 @@ def evaluate_phrases(
     found: dict[str, Any] = {}
     if pairs is not None:
         found["choose among 100"] = {"accuracy": percent_chosen(model, pairs, pairs.phrases())}
-    if semeval is not None:
-        found["SemEval-2013 5(a)"] = semeval2013(model, semeval)
-    if questions is not None:
-        found["Turney 2012"] = turney2012(model, questions)
-    return found
+    found |= {"SemEval-2013 5(a)": semeval2013(model, semeval)} if semeval else {}
+    return found | ({"Turney 2012": turney2012(model, questions)} if questions else {})
 
 
 def _split_of(encoders: Sequence[tuple[str, SentenceEncoder]]) -> HeldOut:
     """Return how the training of all these models held out pairs."""
-    found = {
-        folder: encoder.options.phrases.split
-        for folder, encoder in encoders
-        if isinstance(encoder.options, SystemOptions) and encoder.options.phrases is not None
-    }
-    if len(set(found.values())) > 1:
-        each = ", ".join(f"{folder}: {how}" for folder, how in found.items())
+    options = (encoder.options for _, encoder in encoders)
+    found = {of.phrases.split for of in options if isinstance(of, SystemOptions) and of.phrases}
+    if len(found) > 1:
         raise UserError(
             "--held-out: these models held out pairs in different ways "
-            f"(embeddings.phrases.split: {each}); evaluate them one by one"
+            "(embeddings.phrases.split); evaluate them one by one"
         )
-    return next(iter(found.values()), "pairs")
+    return found.pop() if found else "pairs"
 
 
 def command(

@@ -42,11 +42,8 @@ The paper samples as many: the entropy of words grows with the number of sentenc
 _BATCH = 16_384  # rows in memory
 _MERGED = 64  # batches whose counts are kept before they are merged
 _GENRE = r"^(?P<genre>[A-Za-z][^-:]*)-.*-s[0-9]+$"  # CzEng's ids begin with the genre
-_FIRST = [
-    f"{side}_{kind}"
-    for kind in ("tokens", "idf", "vocabulary_entropy", "parse_entropy")
-    for side in SIDES
-]
+_KINDS = ("tokens", "idf", "vocabulary_entropy", "parse_entropy")
+_FIRST = [f"{side}_{kind}" for kind in _KINDS for side in SIDES]
 """The statistics of every corpus. The scores of a corpus follow them."""
 
 
@@ -225,14 +222,13 @@ def find_corpus(path: str) -> list[str]:
     names = [name for name in storage.names(folder) if name.endswith(".parquet")]
     files = [shard.path for receipt in receipts(folder) for shard in receipt.shards]
     files = files or [storage.join(folder, name) for name in names]
-    if not files:
-        what = (
-            "the run has no corpus yet; name the folder of a stage, such as its score/"
-            if of_run
-            else "neither a run nor a Parquet file nor a folder of such files"
+    if files:
+        return files
+    if of_run:
+        raise UserError(
+            f"{path}: the run has no corpus yet; name the folder of a stage, such as score/"
         )
-        raise UserError(f"{path}: {what}")
-    return files
+    raise UserError(f"{path}: neither a run nor a Parquet file nor a folder of such files")
 
 
 def command(

@@ -59,10 +59,9 @@ def transfer_table(models: Sequence[str], results: dict[str, Any]) -> Table:
 
 
 def evaluate(embed: Embed, task: TransferTask, *, seed: int = 1) -> TaskScores:
-    """Return the scores of a logistic regression on a model's vectors. The regression is trained on
-    the training part and tested on the test part. A task without a test part is evaluated by
-    cross-validation in `FOLDS`. A tenth of the training part selects the strength of the
-    regularisation."""
+    """Return the scores of a logistic regression on a model's vectors. Tasks without a test part
+    are evaluated by cross-validation in `FOLDS`. A tenth of the training part selects the strength
+    of the regularisation."""
     return _judge(*predictions(embed, task, seed=seed), task.name)
 
 
@@ -81,9 +80,8 @@ def predictions(
 
 
 def _features(embed: Embed, examples: LabelledSentences) -> Vectors:
-    if examples.second is None:
-        return embed(examples.first)
-    return pair_features(embed, examples.first, examples.second)
+    first, second = examples.first, examples.second
+    return embed(first) if second is None else pair_features(embed, first, second)
 
 
 def pair_features(embed: Embed, first: pa.StringArray, second: pa.StringArray) -> Vectors:
@@ -124,17 +122,12 @@ def _fit(features: Vectors, labels: NDArray[Any], strength: float) -> Any:
     if labels.dtype.kind != "f":
         return model.fit(features, labels).predict
     low = np.floor(labels)
-    rows = np.concatenate([np.arange(len(labels))] * 2)
-    classes = np.concatenate([low, low + 1])
     weights = np.concatenate([low + 1 - labels, labels - low])
-    keep = weights > 0
-    model.fit(
-        features[rows[keep]],
-        classes[keep].astype(int),
-        logisticregression__sample_weight=weights[keep],
-    )
-    values = model[-1].classes_
-    return lambda found: model.predict_proba(found) @ values
+    keep = np.flatnonzero(weights)
+    classes = np.concatenate([low, low + 1])[keep].astype(int)
+    rows = features[keep % len(labels)]
+    model.fit(rows, classes, logisticregression__sample_weight=weights[keep])
+    return lambda found: model.predict_proba(found) @ model[-1].classes_
 
 
 def _judge(predicted: NDArray[Any], labels: NDArray[Any], task: str) -> TaskScores:
@@ -142,11 +135,11 @@ def _judge(predicted: NDArray[Any], labels: NDArray[Any], task: str) -> TaskScor
         return {"pearson": correlation(predicted, labels).pearson}
     from sklearn.metrics import f1_score
 
-    scores = {"accuracy": 100 * float(np.mean(predicted == labels))}
-    if task == "MRPC":
-        f1 = f1_score(labels, predicted, pos_label=PARAPHRASE, zero_division=0.0)
-        scores["f1"] = 100 * float(f1)
-    return scores
+    accuracy = 100 * float(np.mean(predicted == labels))
+    if task != "MRPC":
+        return {"accuracy": accuracy}
+    f1 = f1_score(labels, predicted, pos_label=PARAPHRASE, zero_division=0.0)
+    return {"accuracy": accuracy, "f1": 100 * float(f1)}
 
 
 def command(

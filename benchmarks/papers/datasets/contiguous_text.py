@@ -1,8 +1,9 @@
 """Contiguous text: sentences in order, document by document."""
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -75,32 +76,29 @@ class TextIds:
     ) -> Self:
         """Write sentences with tags, truncated to `max_words`. Empty sentences are skipped."""
         tags = tag_count(vocabulary.tags)
-        end = count = middle_count = 0
+        end = count = 0
         tail = np.zeros(0, np.int64)  # documents of the last two sentences that are written
-        with atomic_folder(folder) as temporary:
-            with (
-                (temporary / "ids.i32").open("wb") as id_stream,
-                (temporary / "offsets.i64").open("wb") as offset_stream,
-                (temporary / "middles.i64").open("wb") as middle_stream,
-            ):
-                offset_stream.write(np.int64(0).tobytes())
-                for block in blocks:
-                    column = truncated(vocabulary.ids(block.sentences), max_words, tags=tags)
-                    full = column.lengths > tags
-                    ids = column.ids[np.repeat(full, column.lengths)]
-                    id_stream.write(ids.tobytes())
-                    offset_stream.write((end + np.cumsum(column.lengths[full])).tobytes())
-                    documents = np.concatenate([tail, block.documents[full]])
-                    middles = np.flatnonzero(documents[2:] == documents[:-2]) + 1
-                    middle_stream.write((count - len(tail) + middles).tobytes())
-                    middle_count += len(middles)
-                    count += len(documents) - len(tail)
-                    tail = documents[-2:]
-                    end += len(ids)
-            if not middle_count:
-                raise UserError(
-                    "embeddings.context.text: nowhere do three sentences follow one another"
-                )
+        with (
+            atomic_folder(folder) as temporary,
+            (temporary / "ids.i32").open("wb") as id_stream,
+            (temporary / "offsets.i64").open("wb") as offset_stream,
+            (temporary / "middles.i64").open("wb") as middle_stream,
+        ):
+            offset_stream.write(np.int64(0).tobytes())
+            for block in blocks:
+                column = truncated(vocabulary.ids(block.sentences), max_words, tags=tags)
+                full = column.lengths > tags
+                ids = column.ids[np.repeat(full, column.lengths)]
+                id_stream.write(ids.tobytes())
+                offset_stream.write((end + np.cumsum(column.lengths[full])).tobytes())
+                documents = np.concatenate([tail, block.documents[full]])
+                middles = np.flatnonzero(documents[2:] == documents[:-2]) + 1
+                middle_stream.write((count - len(tail) + middles).tobytes())
+                count += len(documents) - len(tail)
+                tail = documents[-2:]
+                end += len(ids)
+            if not middle_stream.tell():
+                raise UserError("embeddings.context.text: no three sentences follow one another")
         return cls(folder)
 
 
@@ -132,18 +130,11 @@ def _paragraphs(path: Path) -> Iterator[str]:
     for number, line in numbered_lines(path):
         if found := _GUTENBERG.match(line):
             marks.setdefault(found[1].lower(), number)
-    first, last = marks.get("start", 0), marks.get("end")
-    paragraph: list[str] = []
-    for number, line in numbered_lines(path):
-        if number == last:
-            break
-        if number > first and line.strip():
-            paragraph.append(line.strip())
-        elif paragraph:
+    first, last = marks.get("start", 0), marks.get("end", sys.maxsize)
+    lines = (line.strip() for number, line in numbered_lines(path) if first < number < last)
+    for has_text, paragraph in groupby(lines, bool):
+        if has_text:
             yield " ".join(paragraph)
-            paragraph = []
-    if paragraph:
-        yield " ".join(paragraph)
 
 
 def _rows(path: Path, format: TextFormat) -> Iterator[tuple[int, str]]:

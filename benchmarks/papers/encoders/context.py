@@ -68,10 +68,8 @@ class Context(Encoder):
         max_words: int,
     ) -> None:
         super().__init__()
-        self.max_words = max_words
-        self.encoder, self.outputs = encoder, outputs
-        self.reads_order = encoder.reads_order
-        self.vector, self.steps = vector, steps
+        self.encoder, self.outputs, self.max_words = encoder, outputs, max_words
+        self.vector, self.steps, self.reads_order = vector, steps, encoder.reads_order
         words, hidden = encoder.input.dim, encoder.dim
         self.to_words = nn.Linear(hidden, outputs)
         grus = [NormalisedGRU(words, hidden) for _ in range(2 if decoder == "gru" else 0)]
@@ -146,12 +144,6 @@ class Context(Encoder):
             )
             count += len(goal)
         return total / count
-
-
-def uniform_vectors(size: int, dim: int, seed: int) -> Tensor:
-    """Return initial word vectors, [size, dim], also for the unknown word (section 4)."""
-    generator = torch.Generator().manual_seed(seed)
-    return (2 * torch.rand(size, dim, generator=generator) - 1) * INITIAL_RANGE
 
 
 def _sentences(batch: RaggedBatch, start: int, end: int) -> RaggedBatch:

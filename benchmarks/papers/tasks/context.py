@@ -25,7 +25,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.vectors import WordVectors, load_vectors
 from paraloom.papers.datasets.contiguous_text import TextIds, read_text
-from paraloom.papers.encoders.context import Context, SentencesInContext, uniform_vectors
+from paraloom.papers.encoders.context import INITIAL_RANGE, Context, SentencesInContext
 from paraloom.papers.options import SystemOptions
 
 _POOL = 200_000  # sentences shuffled together
@@ -65,7 +65,9 @@ def untrained(
     assert isinstance(model.encoder, Context)
     if not options.vector_file:
         table = model.encoder.encoder.input.table
-        table.weight = uniform_vectors(len(table.weight), options.dim, seed).to(table.weight)
+        generator = torch.Generator().manual_seed(seed)
+        random = torch.rand(len(table.weight), options.dim, generator=generator)
+        table.weight = ((2 * random - 1) * INITIAL_RANGE).to(table.weight)
     return model
 
 

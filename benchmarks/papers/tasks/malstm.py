@@ -79,8 +79,8 @@ def train(
     metrics["test"] = label_errors(model.named("model"), data.test)
     if labelled.entailment is not None and section.entailment:
         metrics["entailment"] = entailment(model.embed, labelled, data.test, seed=seed)
-    texts = [data.train.first, data.train.second]
-    model.save(folder, metrics={**metrics, "history": trainer.progress.evaluations}, texts=texts)
+    history = trainer.progress.evaluations
+    model.save(folder, metrics={**metrics, "history": history}, texts=texts[:2])
     return metrics
 
 

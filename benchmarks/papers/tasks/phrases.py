@@ -30,6 +30,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes, threshold
 from paraloom.models.text.vectors import load_vectors
 from paraloom.papers.analyses.phrase_tests import (
+    Question,
     choose,
     is_turney2012,
     percent_chosen,
@@ -104,8 +105,7 @@ class PhraseData(NamedTuple):
         return self._replace(train=self.train.take(rows), contrasts=contrasts)
 
     def chosen(self, model: ComparedModel) -> NDArray[np.bool_] | None:
-        """Return whether each test pair's paraphrase is found, [n], or None if there are too
-        few."""
+        """Return whether each test pair's paraphrase is found, [n], or None with too few."""
         enough = len(self.test) and len(self.phrases) > AMONG
         return choose(model, self.test, self.phrases) if enough else None
 
@@ -150,12 +150,11 @@ def _of_semeval(folder: Path, held_out: float) -> PhraseData:
     """Return words and phrases with the same meaning. Any training phrase may be a contrast."""
     data = read_semeval2013(folder, ("train",))["train"]
     development = text_hashes(data.phrases) < threshold(held_out)
-    used = ~development
-    rest = PhrasePairs(data.words, data.phrases).take(used & data.same)
-    phrases = pa.concat_arrays([data.take(used).words, data.take(used).phrases]).unique()
+    words, phrases, same = data.take(~development)
+    rest = PhrasePairs(words, phrases)
     evaluate = partial(semeval2013_training, data=data.take(development))
-    count = int(development.sum())
-    return PhraseData(phrases, rest, None, evaluate if count else None, count, rest.take(_NONE))
+    every, count, train = rest.phrases(), int(development.sum()), rest.take(same)
+    return PhraseData(every, train, None, evaluate if count else None, count, rest.take(_NONE))
 
 
 def _of_turney(path: Path, held_out: float) -> PhraseData:
@@ -164,9 +163,9 @@ def _of_turney(path: Path, held_out: float) -> PhraseData:
     (10 choices)."""
     questions = read_turney2012(path)
     hashes = text_hashes(pa.array([question.stem for question in questions]))
-    chosen = hashes < threshold(held_out)
-    development = [q for q, left_out in zip(questions, chosen, strict=True) if left_out]
-    train = [q for q, left_out in zip(questions, chosen, strict=True) if not left_out]
+    train, development = list[Question](), list[Question]()
+    for question, left_out in zip(questions, hashes < threshold(held_out), strict=True):
+        (development if left_out else train).append(question)
     if not train:
         raise UserError(
             f"{path}: no question is left to train on; lower embeddings.phrases.held_out"
@@ -267,18 +266,14 @@ class PhraseTrainer(Trainer[PhraseExamples]):
             return self.progress
         return super().fit()
 
-    def seed_noise(self) -> None:
-        """Seed the noise of the next step."""
-        torch.manual_seed((self.seed << 40) + self.progress.step)
-
     def contrasts(self, batch: PhraseExamples) -> NDArray[np.int64]:
         """Return the contrast phrases of the next step, [n, k], or −1 for no phrase or one of the
         pair."""
         found = batch.contrasts
         if found is None:
             random = np.random.default_rng([self.seed, self.progress.step])
-            (lengths, *_) = (column.lengths for column in self.phrases.values())
-            found = random.integers(len(lengths), size=(len(batch), self.section.samples))
+            count = len(next(iter(self.phrases.values())).lengths)
+            found = random.integers(count, size=(len(batch), self.section.samples))
         own = (found == batch.left[:, None]) | (found == batch.right[:, None])
         return np.where(own, -1, found)
 
@@ -288,7 +283,7 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         n, k = rows.shape
         every = np.concatenate([batch.left, batch.right, rows.clip(min=0).ravel()])
         used, index = np.unique(every, return_inverse=True)
-        self.seed_noise()
+        torch.manual_seed((self.seed << 40) + self.progress.step)
         vectors = dropout(self.encode(take_all(self.phrases, used)), self.section.dropout)
         vectors = vectors.index_select(0, torch.from_numpy(index).to(self.device))
         left, right, contrasts = torch.split(vectors, [n, n, n * k])
@@ -298,12 +293,9 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         self.optimizer_step(contrastive_loss(left, right, contrasts, allowed, margin))
 
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics of any trainer, the best score, its epoch, and the number of
-        epochs."""
-        found = super().metrics()
-        if not self.progress.step:
-            found |= {"pairs": self.source.rows, "loss": None}
-        found["development"] = self.progress.best
+        """Return the metrics of any trainer, the best score, its epoch, and the last epoch."""
+        untrained = {} if self.progress.step else {"pairs": self.source.rows, "loss": None}
+        found = {**super().metrics(), **untrained, "development": self.progress.best}
         best = self.evaluations() if self.progress.evaluations else {}
         return found | {key: best[key] for key in ("best_epoch", "epochs") if best}
 

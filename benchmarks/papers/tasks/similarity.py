@@ -47,16 +47,14 @@ class LabelledExamples(Pool["LabelledExamples"]):
     @classmethod
     def of(cls, data: LabelledPairs, model: SentenceEncoder) -> Self:
         """Convert a data set to ids of the model's vocabularies."""
-        first, second = (
-            ids_by_kind(model.vocabularies, side) for side in (data.first, data.second)
-        )
+        kinds = model.vocabularies
+        first, second = (ids_by_kind(kinds, side) for side in (data.first, data.second))
         return cls(first, second, torch.from_numpy(data.scores).float())
 
     def take(self, rows: NDArray[np.int64]) -> Self:
         """Return the pairs of `rows`, in their order."""
-        return type(self)(
-            take_all(self.first, rows), take_all(self.second, rows), self.labels[rows]
-        )
+        first, second = (take_all(side, rows) for side in (self.first, self.second))
+        return type(self)(first, second, self.labels[rows])
 
 
 class LabelTrainer(Trainer[LabelledExamples]):
@@ -124,8 +122,7 @@ class LabelTrainer(Trainer[LabelledExamples]):
         if self.options.lambda_c:
             for name, weight in self.weights.items():
                 if weight.grad is not None:
-                    initial = self.initial.get(name)
-                    away = weight.detach() if initial is None else weight.detach() - initial
+                    away = weight.detach() - self.initial.get(name, 0.0)
                     weight.grad.add_(away, alpha=2 * self.options.lambda_c)
 
     def metrics(self) -> dict[str, Any]:
@@ -175,8 +172,7 @@ def train(
         torch.manual_seed(seed)
         head = Distribution(dim=model.dim, units=section.units, lowest=lowest, highest=highest)
     model.head = head.to(device_of(options))
-    anchored = section.start is not None
-    trainer = LabelTrainer(model, data.train, data.development, seed, anchored=anchored)
+    trainer = LabelTrainer(model, data.train, data.development, seed, anchored=bool(section.start))
     trainer.fit()
     metrics = {
         "pairs": len(data.train),
