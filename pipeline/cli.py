@@ -5,8 +5,7 @@ add an entry to `COMMANDS`. Typer derives the command's arguments from the funct
 command's module is imported only when the command runs, so that help and completion are fast.
 
 `PAPERS` lists the commands of `paraloom papers`, which run the papers' other systems and analyses.
-It repeats the commands that use a model, because these commands also accept models of the papers'
-systems.
+It repeats commands such as `embed`, which accept models of the papers' other systems there.
 """
 
 import importlib
@@ -124,7 +123,7 @@ PAPERS = (
 
 
 class _LazyGroup(TyperGroup):
-    """A group of commands that imports only the module of the command that runs."""
+    """A group that imports the module of a command only when the command runs."""
 
     entries: tuple[Command, ...]
 

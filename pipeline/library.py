@@ -1,4 +1,4 @@
-"""Functions for notebooks and programs, which docs/library.md describes."""
+"""Functions for notebooks and programs. docs/library.md describes them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class OpenedRun:
         return list(self._record.stages)
 
     def record(self, stage: str) -> StageRecord:
-        """Return the record of a finished stage. `stage` may also be the name of its folder."""
+        """Return the record of a finished stage. `stage` is its name or its folder's name."""
         stage = stage_in(stage)
         if stage not in self._record.stages:
             finished = ", ".join(self.stages)

@@ -1,7 +1,6 @@
-"""The configuration of a run, which is checked before any work starts.
+"""The configuration of a run: `options` declares the keys, and `read` reads YAML files.
 
-`options` declares the keys, and `read` reads YAML files. `paraloom.papers.documentation` generates
-the JSON Schema and the page docs/configuration.md from the declarations.
+`paraloom.papers.documentation` generates the JSON Schema and docs/configuration.md from the keys.
 """
 
 from paraloom.pipeline.config.options import Config

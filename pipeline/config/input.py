@@ -29,15 +29,15 @@ class InputOptions(Options):
     """Format of the files."""
     paths: list[InputGlob] | dict[str, InputGlob | list[InputGlob]]
     """Files or globs. The format moses needs `{source: …, reference: …}`. The format hub needs
-    names of data sets (`owner/name`, `owner/name@revision`), or folders with the layout of a data
-    set. The format opus needs names of corpora (`Books`, `Books@v1`)."""
+    names of data sets (`owner/name`, `owner/name@revision`), or folders that are laid out like data
+    sets. The format opus needs names of corpora (`Books`, `Books@v1`)."""
     columns: dict[str, str] = Field(default={})
     """Names of the columns `source`, `reference` and `id` in the formats parquet, jsonl, csv and
     hub, if the files use other names. `translation.cs` names a nested column. Without a name for
     `id`, ids come from the column `id` (in TMX from `tuid`) if it exists. A row without an id gets
     an id that is computed from its texts."""
     keep: list[str] = Field(default=[])
-    """Further columns to copy into the corpus and the release. Their values are texts, numbers or
+    """Further columns to copy into the corpus and the release. They contain texts, numbers or
     booleans. Conditions in `where` and `select.where` may name these columns."""
     subset: str | None = None
     """Subset of a data set, for the format hub. null: the only subset or the default subset."""
@@ -49,19 +49,18 @@ class InputOptions(Options):
     shards then remain valid."""
     source_language: str = "cs"
     """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`). It determines the
-    tokenisation of the source and the language tag for a multilingual model. It is also part of
-    the dictionaries' names if the run trains a translation model."""
+    tokenisation of the source and the language tag for a multilingual model."""
     target_language: str = "en"
     """Language code of the reference side and therefore of the paraphrases. It determines the
     tokenisation of references and translations, and the language tag for a multilingual model. With
     `format: text`, it is the language of the text, which is translated into `source_language` and
     back. See languages.md."""
     check_languages: bool = True
-    """Check both language codes, and check that the first rows and the translation model are in
-    these languages. A certain mistake ends the command. A possible mistake prints a notice. false:
-    no check."""
+    """Check both language codes, and check that the first rows and the translation model have these
+    languages. The command ends if a language is certainly wrong, and prints a notice if it may be
+    wrong. false: no check."""
     language_identifier: Annotated[str | None, Field(exclude_if=operator.not_)] = None
-    """A function of yours that identifies languages for `where` and `check_languages`:
+    """Your own function that identifies languages for `where` and `check_languages`:
     `FILE.py:NAME`, or `MODULE:NAME` in an installed package. null: fastText's model lid.176. See
     languages.md."""
     license: str | None = None
@@ -69,15 +68,14 @@ class InputOptions(Options):
     clean: list[Literal["entities", "whitespace", "nfc"]] = Field(default=[])
     """How to clean source and reference before they are checked. entities: replace HTML entities by
     their characters, once. whitespace: replace tabs, line feeds and U+2028 by a space. nfc:
-    normalise the text to Unicode's form NFC. The report counts the changed pairs. See
-    inputs.md."""
+    normalise the text to Unicode's form NFC. See inputs.md."""
     where: list[str] = Field(default=[])
     """Conditions that a pair must meet to be translated, such as `source_tokens <= 60`,
     `token_ratio in 0.5..1.25`, `source_language = cs` or `identical = no`. All conditions must
     hold. See choosing-pairs.md."""
     unique: Literal["source", "pair"] | None = None
-    """source: translate equal sources in a shard once, and give every row the translation. pair:
-    reject a row whose source and reference repeat an earlier row. null: neither."""
+    """source: translate equal sources in a shard once, and copy the translation to all their rows.
+    pair: reject a row whose source and reference repeat an earlier row. null: neither."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
     """Reject a near-copy of an earlier row. On each side of a near-copy, the Jaccard index of the
     character 4-grams is at least this value, such as 0.7. null: keep near-copies. See

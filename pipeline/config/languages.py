@@ -1,7 +1,7 @@
 """Checks of the configured languages against the texts and the translation model.
 
-A certain mistake raises a UserError, and a possible mistake prints a notice. The key
-`input.check_languages: false` disables all checks except `of_codes`.
+A language that is certainly wrong raises a UserError. A language that may be wrong prints a notice.
+With `input.check_languages: false`, only `of_codes` checks anything.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from paraloom.models.text.language_identifier import Spoken, spoken
 from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 
 _ROWS, _FILES = 100, 20  # number of rows to identify, and of the files that contain these rows
-_SHARE = 0.8  # least share of rows that are clearly in one language other than the configured one
+_SHARE = 0.8  # least share of rows that are clearly in one and the same wrong language
 _CHANCE = 0.2  # largest share of rows that may be in the configured language
 _NOTICE, _SWAPPED, _CERTAIN = 3, 5, 20  # least number of rows for each conclusion
 _GO_ON = "if the configuration is right, set input.check_languages: false"
@@ -37,10 +37,7 @@ def of_codes(options: InputOptions) -> Iterator[str]:
 
 
 def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
-    """Check the languages of the first rows that `input.where` accepts.
-
-    Nothing is checked if a file cannot be read, because the stage `ingest` reports the error.
-    """
+    """Check the languages of the first rows that `input.where` accepts, if they can be read."""
     if not options.check_languages:
         return
     some, blocks = bitexts[:: -(-len(bitexts) // _FILES)], []
@@ -50,7 +47,7 @@ def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
             rows = read_bitext(begun, rows=-(-_ROWS // len(some)), max_characters=MAX_CHARACTERS)
             blocks.append(next(rows).pairs)
         pairs = options.accepted(pa.Table.from_batches(blocks))
-    except (UserError, TypeError, pa.ArrowException):  # a condition may not fit a kept column
+    except (UserError, TypeError, pa.ArrowException):  # `ingest` reports the error
         return
     codes = {"source": options.source_language, "reference": options.target_language}
     if READERS[options.format].is_mined:
@@ -66,13 +63,12 @@ def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
 def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, bool]:
     """Find the sides that are not in their configured language.
 
-    A mistake is not certain in three cases. There may be few rows. The identifier may not support
-    the configured language, or may confuse it with the identified language. Both sides may be in
-    one language, because the first rows of the bitext were not translated.
+    A mistake is uncertain if there are few rows, or if the identifier may not know the configured
+    language or may confuse it with the language that it found. It is also uncertain if both sides
+    are in one language, because the first rows of the bitext may be untranslated.
 
     Returns:
-        A message about these sides, which is empty if there are none, and whether the mistake is
-        certain.
+        A message about these sides, or "" if there are none, and whether the mistake is certain.
     """
     wrong = {
         side: of
@@ -103,8 +99,8 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
 def check_model(model: NmtModel, key: str, languages: Languages) -> None:
     """Check that a model translates between the configured languages.
 
-    A model whose files do not name languages is accepted. `key` is the configuration key that
-    names the model.
+    A model whose files do not name its languages is accepted. `key` is the configuration key of
+    the model.
     """
     (source, target), wanted = model.languages, (languages.source or "", languages.target or "")
     line = f"{key}: {model.path} translates {source} into {target}, not {' into '.join(wanted)}"

@@ -27,7 +27,7 @@ from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions, 
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
 MODEL_KEYS |= {"no_antonyms": "wordnet", "same_roles": "spacy"}
-"""The key that names the model of each scorer with a model. It is also the resource's name."""
+"""The configuration key of each scorer's model. It is also the name of the scorer's resource."""
 
 
 class ScoreOptions(Options):
@@ -38,8 +38,8 @@ class ScoreOptions(Options):
     )
     """Scores to compute. Each score becomes a column and gets deciles. To use a scorer of your own,
     give the name that an installed package declares, or `FILE.py:NAME`. If `scorers`, `paragram`
-    and `phrases` are all missing, paragram_similarity is left out, and `select` uses deciles 3 to 9
-    of translation_score by default. See scorers.md."""
+    and `phrases` are all missing, the default lacks paragram_similarity, and `select` uses deciles
+    3 to 9 of translation_score by default. See scorers.md."""
     paragram: InputFile | None = None
     """Word vectors in text form (`word v1 … vd`). null: train them on `phrases`."""
     phrases: InputFile | None = None
@@ -55,8 +55,8 @@ class ScoreOptions(Options):
     compute_type: Literal["auto", "int8"] = "auto"
     """Number type of the weights of sentence_model and cross_encoder_model. auto: float16 on a GPU,
     float32 on a CPU. int8: 8 bits on a CPU, for networks like BERT. int8 is two to three times as
-    fast as float32. It changes the cosines of MiniLM by 0.006 on average and by 0.03 at most, so
-    that one pair in eight changes its decile."""
+    fast as float32. It changes the cosines of MiniLM by 0.006 on average and by 0.03 at most. One
+    pair in eight gets another decile."""
     spacy: UncheckedFile | None = None
     """Name or folder of a spaCy pipeline with a parser, for same_roles."""
     wordnet: UncheckedFile | None = None
@@ -77,7 +77,7 @@ class ScoreOptions(Options):
 
     @property
     def sources(self) -> list[ScorerSource]:
-        """The sources of the scorers that are not built in."""
+        """Where the scorers that are not built in are loaded from."""
         own = ("translation_score", *SCORERS)
         return [
             *(source_of(entry) for entry in self.scorers if entry not in own),
@@ -115,7 +115,7 @@ class ScoreOptions(Options):
 
 _NAME = re.compile(r"(?!.*_decile$)[A-Za-z]\w*", re.ASCII)
 _TAKEN = {*schema.scored((), generators=True).names, schema.REASON.name, *CHOSEN}
-"""Names that a user's score cannot have, because columns or values of `select.by` have them."""
+"""Names that a user's score cannot have: columns of pairs, and special values of `select.by`."""
 
 
 class LoopOptions(Options):
@@ -123,8 +123,8 @@ class LoopOptions(Options):
 
     rounds: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of rounds of selection and training. From the second round on, pairs are selected by
-    their similarity according to the previous round's encoder. The result is the encoder that
-    agrees best with `select.labelled`."""
+    their similarity according to the previous round's encoder. The round whose encoder agrees best
+    with `select.labelled` is the result."""
 
 
 class EvaluateOptions(Options):
@@ -147,9 +147,10 @@ class Config(Options):
     """Beam resource hint for the stages that load a translation model, such as
     `type:nvidia-l4;count:1`. One process uses all GPUs of a machine, so `count` may be higher."""
     max_rejected: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """Largest share of rows that a stage may reject. If a stage rejects more, the run stops. The
-    share is checked as soon as the finished shards have 1,000 rows, and at the end of the stage.
-    Rows that `input.where`, `unique` and `near_duplicates` reject do not count. 1: no limit."""
+    """Largest share of rows that a stage before `bucket` may reject. If a stage rejects more, the
+    run stops. The share is checked as soon as the finished shards have 1,000 rows, and at the end
+    of the stage. Rows that `input.where`, `unique` and `near_duplicates` reject do not count. 1: no
+    limit."""
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     generators: Generators = None
@@ -163,7 +164,7 @@ class Config(Options):
 
     @property
     def written(self) -> dict[str, Any]:
-        """The keys as a run records them, without credentials and values of variables."""
+        """The keys as a run records them: `${NAME}` for variables, and URLs without credentials."""
         return dict(_without_credentials(self._written or self.model_dump()))
 
     @property
@@ -208,7 +209,7 @@ class Config(Options):
 
     @property
     def variant(self) -> dict[str, bool]:
-        """The optional columns of the candidates, as keyword arguments of `schema.translated`."""
+        """Which optional columns candidates have, as keyword arguments of `schema.translated`."""
         several = self.generators is not None
         candidates = several or (self.translates and self.nmt.candidates > 1)
         return {"candidates": candidates, "generators": several, "nmt": self.has_model}
@@ -277,7 +278,7 @@ class Config(Options):
             self.derived(f"selections/{name}")._check_selection(f"select.named.{name}")
 
     def _check_mined(self) -> None:
-        """Check that no key needs a source or a translation model, and leave out such defaults."""
+        """Refuse generators and scorers that need a source. Leave out such default scorers."""
         if self.generators is not None:
             raise ValueError("generators: must be null, since input.format pairs is not translated")
         needs = {"translation_score", *(n for n, of in SCORERS.items() if "source" in of.reads)}
@@ -290,13 +291,12 @@ class Config(Options):
             )
 
     def _leave_out(self, scorers: Collection[str]) -> None:
-        """Leave out default scorers. The key stays unset, so that a changed copy of the
-        configuration chooses its default again."""
+        """Leave out default scorers. The key stays unset, so `ScoreOptions.replace` restores it."""
         self.__dict__["score"] = score = self.score.model_copy()
         score.__dict__["scorers"] = [name for name in score.scorers if name not in scorers]
 
     def _leave_out_paragram(self) -> None:
-        """Leave `paragram_similarity` out of the defaults without word vectors and phrases."""
+        """Leave the default `paragram_similarity` out if no word vectors or phrases are named."""
         score, select, default = self.score, self.select, SelectOptions().by
         if score.model_fields_set & {"scorers", "paragram", "phrases"}:
             return
@@ -381,7 +381,7 @@ _QUERY = re.compile(r"\b(https?://[^\s?]*)\?[^\s,;)]*")
 
 
 def _without_credentials(value: Any) -> Any:
-    """Remove user names and passwords from URLs in JSON values, and queries from web addresses."""
+    """Remove user names, passwords and queries from the URLs in a JSON value."""
     if isinstance(value, Mapping):
         return {name: _without_credentials(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -390,7 +390,7 @@ def _without_credentials(value: Any) -> Any:
 
 
 def _check_each(key: str, conditions: Sequence[str], check: Callable[[Predicate], object]) -> None:
-    """Check the conditions in the list `key`. A ValueError names the wrong condition."""
+    """Check conditions. A ValueError names `key` and the number of the wrong condition."""
     for i, text in enumerate(conditions):
         try:
             check(Predicate.parse(text))

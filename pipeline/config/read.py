@@ -23,7 +23,7 @@ def read_config(path: str | Path | None, changes: Sequence[str] = (), name: str 
         path: a YAML file, or "sample" for the packaged sample. None starts from an empty
             configuration.
         changes: `key.sub=value` sets a key, and `key.sub+=value` appends to a list.
-        name: the named selection that changes of `select` apply to. "" stands for the run's corpus.
+        name: the named selection that changes of `select` apply to, or "" for the main corpus.
     """
     if is_sample(path):
         path = SAMPLE / "sample.yaml"
@@ -45,7 +45,7 @@ def parse_config(
     *,
     where: str | Path | None = None,
 ) -> Config:
-    """Make a configuration from the values of a YAML file; `where` names the file in errors."""
+    """Make a configuration from the values of a YAML file. Errors name the file as `where`."""
     own = [change for change in changes if name and change.startswith("select.")]
     select = values.get("select") or {}
     if own:
@@ -88,11 +88,11 @@ def _set(values: dict[str, Any], change: str) -> None:
 
 
 def _with_variables(values: dict[str, Any]) -> Config:
-    """Make a configuration in which environment variables are replaced by their values.
+    """Make a configuration in which `${NAME}` is replaced by the value of the variable.
 
-    `Config.written` keeps the names of the variables. Two places contain a variable's value
-    instead: keys in which a name is invalid, such as language codes, and the last part of `run`,
-    which cards show.
+    `Config.written` still contains `${NAME}`, with two exceptions. A variable is replaced if some
+    key does not accept `${NAME}`, such as a language code. The last part of `run` is replaced,
+    because cards show it.
     """
     shown: dict[str, str] = {}
     environment = {"PARALOOM_SAMPLE": str(SAMPLE), **os.environ}
@@ -139,7 +139,7 @@ def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:
 
 
 def _checked(text: str, key: str) -> str:
-    """Return the text if it is valid UTF-8; otherwise raise a ValueError that names the key."""
+    """Return the text. Raise a ValueError that names the key if the text is not valid UTF-8."""
     if problem := not_text(text):
         raise ValueError(f"{key}: {text!r} {problem}")
     return text

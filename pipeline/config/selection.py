@@ -14,7 +14,7 @@ UncheckedFile = Annotated[str, InputPath(checked=False)]
 HubModel = Annotated[str, InputPath(copied=False, hub=True)]
 
 CHOSEN = ("auto", "judged")
-"""The values of `select.by` for which a stage of the run chooses the score and its deciles."""
+"""The values of `select.by` with which a stage of the run chooses the score and its deciles."""
 
 
 class AutoOptions(Options):
@@ -38,9 +38,9 @@ class SelectOptions(Options):
     judged: choose score and deciles with people's judgments of the run's pairs (`paraloom judge`).
     See judging.md."""
     precision: Fraction = 0.9
-    """Share of good pairs that the deciles chosen by `by: judged` must reach. They reach it if the
-    Wilson interval of their precision begins at this value or above. Among the deciles that reach
-    it, those that keep most of the pairs that meet `where` are chosen."""
+    """Least precision of the deciles that `by: judged` chooses. The precision is the share of good
+    pairs, and the lower end of its Wilson interval must be at least this value. Among the
+    choices that reach it, the choice with the most pairs that meet `where` wins."""
     good: Annotated[float, Field(gt=0, le=100)] = 70.0
     """Least label of a good pair, from 0 to 100, for `by: judged` and the precision of the corpus.
     If several people judged a pair, its label is the mean of their labels."""
@@ -57,8 +57,8 @@ class SelectOptions(Options):
     size: Count | None = None
     """Number of pairs to sample at random. null: all pairs."""
     per_source: PerSource = "diverse"
-    """Which translations of a source to select if several of them meet all other conditions: the
-    best translation, diverse translations, or all. It has an effect only if sources have several
+    """Which translations of a source to select if several translations meet all other conditions:
+    the best one, diverse translations, or all. The key has an effect only if sources have several
     translations (`nmt.candidates`, `generators`)."""
     per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
     """Largest share of the corpus that one of the `generators` may contribute. null: no limit."""
@@ -75,8 +75,9 @@ class SelectOptions(Options):
     near-copies."""
     exclude: list[Annotated[str, InputPath(hub=True)]] = Field(default=[])
     """Evaluation sentences: files, folders or data sets of the Hub (`owner/name`,
-    `owner/name@revision`). A pair is rejected if one side equals an evaluation sentence, contains
-    it, or is contained in it. See choosing-pairs.md."""
+    `owner/name@revision`). A pair is rejected if one side equals an evaluation sentence. It is also
+    rejected if the longer of the two contains 70% of the shorter one's sequences of five words. See
+    choosing-pairs.md."""
     exclude_similarity: Annotated[float | None, Field(ge=-1, lt=1)] = None
     """Also reject a pair if the cosine of one side and an evaluation sentence is above this value.
     `score.sentence_model` computes the cosines. null: no cosines."""
@@ -97,10 +98,7 @@ class SelectOptions(Options):
         return {name: own for name, own in self.named.items() if own is not None}
 
     def criteria(self) -> Criteria:
-        """The criteria that apply to each pair separately.
-
-        They contain no deciles if `by` is auto or judged.
-        """
+        """The criteria for each single pair, without deciles if `by` is auto or judged."""
         return Criteria(
             by=self.by,
             deciles=None if self.deciles is None or self.by in CHOSEN else tuple(self.deciles),

@@ -1,8 +1,7 @@
-"""Reading of a run folder, and its lock.
+"""Reads and locks a run folder.
 
-A stage is finished if its folder contains `_stage.json`, which is written last. Readers of data
-sets skip this file, because its name begins with an underscore. run.json contains the run's
-configuration and the stages of the last command. manifest.json combines all records.
+A stage is finished if its folder contains `_stage.json`, which is written last. run.json contains
+the run's configuration and the stages of the last command. manifest.json combines all records.
 """
 
 import json
@@ -50,7 +49,7 @@ def is_run(folder: str) -> bool:
 
 
 def read_run(folder: str) -> RunRecord:
-    """Read the record of the run in a folder. The record is empty if no run has started there."""
+    """Read the record of a run. The record is empty if no run has started in the folder."""
     path = storage.join(folder, HEADER)
     if not storage.exists(path):
         if storage.exists(storage.join(folder, "manifest.json")):
@@ -83,7 +82,7 @@ def recorded(record: RunRecord) -> RunRecord:
 
 
 def recorded_config(values: dict[str, Any]) -> Config:
-    """Read a recorded configuration, without tasks and keys that only `paraloom.papers` accepts."""
+    """Read a recorded configuration, and drop what only `paraloom.papers` accepts."""
     options, known = values["embeddings"], KNOWN[-1]
     options = {name: of for name, of in options.items() if name in known.model_fields}
     if options["task"] not in known.tasks:
@@ -94,7 +93,8 @@ def recorded_config(values: dict[str, Any]) -> Config:
 def settled(found: dict[str, StageRecord], record: RunRecord) -> dict[str, StageRecord]:
     """Return the finished stages of a run in their order.
 
-    The stage under way is left out, and so are stages that read a result which has changed since.
+    The stage under way is left out. Later stages are left out if a result that they read has
+    changed or is left out.
     """
     names = dict.fromkeys([*record.planned, *found])
     stages = {name: found[name] for name in names if name in found}
@@ -157,7 +157,8 @@ def versions() -> dict[str, str]:
 def locked(folder: str) -> AbstractContextManager[None]:
     """Prevent a second process on this machine from working in a run folder.
 
-    Object stores have no locks. If two machines work on one run, keys keep their results apart.
+    Object stores have no locks. Two machines may work on one run: each accepts only results with
+    its own keys.
     """
     here = remote.local_workdir(folder) / ".lock"
     return files.locked(here, f"{folder}: another paraloom is running here; wait for it")
@@ -210,16 +211,15 @@ def current(record: RunRecord) -> RunRecord:
 
 
 def outdated(record: RunRecord) -> list[str]:
-    """List the finished stages of the present configuration that an earlier configuration made."""
+    """List the present configuration's stages whose results an earlier configuration made."""
     names = record.planned or record.stages
     return [name for name in names if name in record.stages and name in record.outdated]
 
 
 def as_made(record: RunRecord) -> RunRecord:
-    """Return the record that describes the run's corpus, even if the corpus is outdated.
+    """Return the record with the configuration, versions and stages that made the run's corpus.
 
-    It has the configuration, the versions and the stages that the corpus was made with. It equals
-    `current` if the corpus is not outdated.
+    It equals `current` if the corpus is not outdated.
     """
     made = record.stages.get("select")
     if made is None or "select" not in record.outdated:
@@ -244,7 +244,7 @@ def check_current(folder: str, record: RunRecord, stage: str, command: str) -> N
 
 
 def check_selection(folder: str, known: Collection[str], name: str) -> str:
-    """Return the subfolder of a named selection, which must exist, or "" if `name` is empty."""
+    """Return the subfolder of a named selection, which must be in `known`, or "" for no name."""
     if name and name not in known:
         names = ", ".join(known) or "the corpus"
         remedy = "`paraloom select --config FILE --name NAME --set select.KEY=VALUE` makes one"
@@ -253,7 +253,7 @@ def check_selection(folder: str, known: Collection[str], name: str) -> str:
 
 
 def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> RunRecord:
-    """Return the record of a run or a named selection whose corpus must be finished and current."""
+    """Return the record of a run or a named selection. Its corpus must be finished and current."""
     place = check_selection(folder, record.config.select.selections, selection)
     stage = record.derived(place).path("select")
     check_current(folder, record, stage, "select")

@@ -17,7 +17,7 @@ from paraloom.pipeline.run.run import Run
 
 @dataclass
 class Journal:
-    """The writer of a run's records."""
+    """Writes the records of a run."""
 
     run: Run
     record: RunRecord = field(default_factory=RunRecord)
@@ -25,13 +25,10 @@ class Journal:
     def begin(
         self, config: Config, planned: list[str], wanted: list[str], outdated: Iterable[str]
     ) -> None:
-        """Record the configuration and its stages before the first stage runs.
+        """Record the configuration and its stages, as in `RunRecord`, before the first stage runs.
 
-        Args:
-            planned: all stages of the configuration.
-            wanted: the stages that the command brings up to date.
-            outdated: the finished stages that another configuration made. Readers cannot compute
-                them, because the recorded configuration lacks the values of environment variables.
+        Readers cannot find the outdated stages themselves, because the recorded configuration lacks
+        the values of environment variables.
         """
         self.record = RunRecord(
             config=Config.of(config.written),

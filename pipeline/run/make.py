@@ -89,10 +89,9 @@ def run_stages(
 
 
 def localised(config: Config) -> Config:
-    """Return the configuration with local copies of remote files.
+    """Copy remote files that libraries read, and return the configuration with the copies' paths.
 
-    Libraries that read word vectors, phrase pairs and labelled pairs need local files. The bitext
-    and the translation model are not copied, because workers read them from the object store.
+    The bitext and the translation model are not copied: workers read them from the object store.
     """
 
     def local(key: str, path: str, mark: InputPath) -> str:
@@ -131,7 +130,7 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
             raise UserError(
                 f"{key}: {path} does not exist{looked_up(path)}{on_hub if is_name else ''}"
             )
-    checks = {}  # without duplicates, since rounds share the run's configuration
+    checks = {}  # each check runs once, since rounds share the run's configuration
     for step in steps:
         own = step.run.config if step.run.place.startswith("selections/") else config
         checks[step.stage.check, id(own)] = own

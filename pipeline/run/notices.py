@@ -20,7 +20,7 @@ def notify(lines: Iterable[str]) -> None:
 
 
 def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
-    """Yield notices about a configuration of which these stages will run."""
+    """Yield notices about a configuration. Some notices depend on the `stages` that will run."""
     if "evaluate" in stages:
         tests = {"sts": config.evaluate.sts, "sick": config.evaluate.sick}
         for path in map(Path.resolve, map(Path, config.embeddings.development_files)):
@@ -53,10 +53,7 @@ def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[st
 
 
 def of_models(languages: Mapping[str, str], data: str) -> Iterator[str]:
-    """Yield a notice for each encoder, by folder, that is for another language than English.
-
-    `data` names the English test data, followed by a verb, such as "SICK is".
-    """
+    """Yield a notice for each folder whose encoder is not for English. `data` is like "SICK is"."""
     for folder, language in languages.items():
         if language != ENGLISH:
             yield f"{folder}: the encoder is for {language_name(language)}; {data} English"

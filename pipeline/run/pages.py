@@ -33,7 +33,7 @@ def write_pages(folder: str, whole: RunRecord) -> None:
 
 
 def _cards(folder: str, record: RunRecord) -> Iterator[tuple[str, str, str]]:
-    """Yield the stage of each card, the subfolder of the derived run, and the card's path."""
+    """For each card, yield its stage, the subfolder of its derived run or "", and its path."""
     for place in ("", *record.config.places):
         paths = {stage: record.derived(place).path(stage) for stage in ("select", "embeddings")}
         there = {stage: of for stage, of in paths.items() if of in record.stages}
@@ -46,7 +46,7 @@ def _cards(folder: str, record: RunRecord) -> Iterator[tuple[str, str, str]]:
 
 
 def _state(key: str, pages: list[str]) -> dict[str, str]:
-    """Return the key of the pages, and their checksums, which reveal edits by people."""
+    """Return the key and the checksums of the pages. The checksums reveal edits by people."""
 
     def checksum(path: str) -> str:
         with suppress(storage.MissingError):

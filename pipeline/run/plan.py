@@ -1,10 +1,10 @@
 """The stages of a run and of its derived runs, and their keys.
 
 With `loop.rounds`, selection and training are repeated, and the best round is the result. Each
-round is a derived run in `rounds/<n>/`. Scores, deciles and automatic selection of the first round
-are an exception: they are in the run's own folders, as in a run with one round. A later round ranks
-pairs by their similarity according to the previous round's encoder (ParaNMT, footnote 2). It trains
-a new encoder with the same options and seed.
+round is a derived run in `rounds/<n>/`. The first round uses the scores, deciles and automatic
+selection in the run's own folders. A later round ranks pairs by their similarity according to the
+previous round's encoder (ParaNMT, footnote 2). It trains a new encoder with the same options and
+seed.
 
 After all rounds, the stage `loop` evaluates their encoders on the labelled pairs. The best round's
 results are then copied to the stages `select`, `embeddings` and `evaluate` of the run.
@@ -35,7 +35,7 @@ class PlannedStage(NamedTuple):
         return self.run.path(self.stage.name)
 
     def reads(self) -> dict[str, tuple[Run, str]]:
-        """Return the run and name of each stage that this stage reads, by its name in the key."""
+        """Return the run and name of each stage that this stage reads, by the name in the key."""
         names = self.stage.dependencies(self.run.config)
         there = [name for name in names if stages()[name].enabled(self.run.config)]
         own = {name: (self.run.owner(name), name) for name in there}
@@ -44,7 +44,7 @@ class PlannedStage(NamedTuple):
     def key(self) -> str:
         """Compute the digest of everything that the result depends on.
 
-        The folder is left out, so that a first round has the same keys as a run with one round.
+        The run's folder is left out, so that a first round has the keys of a run with one round.
         """
         digests = {
             folder_of(known): run.digest(name) if name in run.records else None
@@ -140,10 +140,10 @@ def outdated(steps: Sequence[PlannedStage]) -> set[str]:
 
 
 def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
-    """Copy a result with the same key, and return its record, or None if there is no such result.
+    """Copy a result with this key from another folder of the run, and return its record.
 
     A first round and a run with one round have the same keys, but different folders. After a change
-    of `loop.rounds`, the result may exist in the other folder.
+    of `loop.rounds`, the other folder may contain the result. If it does not, return None.
     """
     if stage.copy is None or run.place not in ("", "rounds/1"):
         return None

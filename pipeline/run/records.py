@@ -1,8 +1,7 @@
 """Typed models of the records in a run folder.
 
 `StageRecord` describes the file `_stage.json` of a stage. `RunRecord` combines the run's record
-with the records of its finished stages, by names such as `score` and `rounds/2/score`. Records
-keep unknown fields, and write only fields that were set.
+with the records of its finished stages, by names such as `score` and `rounds/2/score`.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class StageRecord(Lenient):
     digest: str = ""  # digest of the result; keys of later stages depend on it
     seconds: float = 0.0  # from the stage's start to its end
     peak_memory: int = 0  # bytes, the largest of all processes of the stage; 0 if not measured
-    round: int | None = None  # the best round, if the result is a copy of that round's result
+    round: int | None = None  # number of the best round, if the result is copied from that round
     config: dict[str, Any] = {}  # the configuration that the stage ran with
     versions: dict[str, str] = {}  # versions of libraries
     reads: dict[str, str] = {}  # digests of the results that the stage read, by stage
@@ -214,7 +213,7 @@ class EvaluatedGroup(Lenient):
 
 
 class Evaluation(Lenient):
-    """The values that `paraloom.models.embeddings.applications.evaluation.Report.json` returns."""
+    """The values of `paraloom.models.embeddings.applications.evaluation.Report.json`."""
 
     models: list[str]
     groups: dict[str, EvaluatedGroup]
@@ -263,7 +262,7 @@ class RunRecord(Lenient):
         return {**values, "config": self.config.model_dump(mode="json")}
 
     def roll_up(self) -> dict[str, Any]:
-        """The content of manifest.json, without values of stages that equal those of the run."""
+        """The content of manifest.json. Stages omit `reads` and values that the run has, too."""
         stages = {}
         for name, of in self.stages.items():
             left = {"reads", "inputs", *(["config"] if name not in self.outdated else [])}
@@ -337,7 +336,7 @@ class RunRecord(Lenient):
 
 
 def stage_record(name: str, values: Any) -> StageRecord:
-    """Make the record of a stage from JSON values, in the stage's class if it is imported."""
+    """Make a stage's record from JSON values, in the stage's own class if the class is imported."""
     name = name.rpartition("/")[2]
     common = PairsRecord if name in TABLE and TABLE[name].pairs else StageRecord
     return StageRecord.classes.get(name, common).model_validate(values)

@@ -1,4 +1,4 @@
-"""A run that makes stages, with its configuration, its folder and its finished stages."""
+"""The configuration, the folder and the finished stages of a run that makes stages."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ from paraloom.pipeline.stages import RESOURCES, TABLE, folder_of, own
 class Run:
     """A run that makes stages. Code that only reads a run folder uses `RunRecord` instead.
 
-    A derived run reuses stages of its base. Rounds and named selections are derived runs in a
-    subfolder of their base. A preview is a derived run with another folder and input, which uses
-    the trained models of its base.
+    A derived run reuses stages of its base. Rounds and named selections are in a subfolder of their
+    base. A preview has its own folder and input, and uses the trained models of its base.
     """
 
     config: Config
@@ -71,7 +70,7 @@ class Run:
 
     @cached_property
     def own(self) -> tuple[str, ...]:
-        """The stages that this run makes, and does not take from its base."""
+        """The stages that this run makes itself. Its base makes all other stages."""
         if self.base and self.place:
             return own(self.place)
         trained = self.base.records if self.base else {}  # models that a preview uses
@@ -165,7 +164,7 @@ class Run:
         return [ENCODER] if self.before else self.config.score.names
 
     def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:
-        """Return the criteria of `select` with these deciles of the score `by`. None: all."""
+        """Return the criteria of `select` for deciles of the score `by`. None: all deciles."""
         options = self.config.select
         return replace(
             options.criteria(),
@@ -185,7 +184,7 @@ class Run:
 
     @property
     def exclusion(self) -> Exclusion | None:
-        """The evaluation sentences that no pair may contain, after the stage `exclude`."""
+        """The evaluation sentences of the stage `exclude`, or None if it has no record."""
         options, model = self.config.select, excluding_model(self.config)
         if not options.exclude or "exclude" not in self.owner("exclude").records:
             return None
@@ -198,7 +197,7 @@ class Run:
 
 
 def excluding_model(config: Config) -> str | None:
-    """Return the model that computes cosines for `select.exclude_similarity`, if it is set."""
+    """Return the model for the cosines of `select.exclude_similarity`, or None if it is unset."""
     if not config.select.exclude or config.select.exclude_similarity is None:
         return None
     if name := config.score.sentence_model:

@@ -59,11 +59,11 @@ class Stage:
     """Does the work, given the run and the stage's key, and returns the stage's record. The keys of
     stages that read the result contain the record's `digest`."""
     is_valid: Callable[[Run, str], bool] = lambda run, stage: True
-    """Whether the files of the result are complete, given the run and the stage's name. The default
-    is `shards_are_valid` for pairs and `folder_is_valid` for resources. Other stages are valid by
-    default, because their record is their result."""
+    """Returns whether the result's files are complete, given the run and the stage's name. Defaults
+    to `shards_are_valid` for pairs and `folder_is_valid` for resources. Other stages are always
+    valid by default, because their record is their result."""
     check: Callable[[Config], object] = lambda config: None
-    """Raises a UserError if the stage cannot run. It is called before any stage runs."""
+    """Raises a UserError if the stage cannot run. Called before the first stage runs."""
     copy: Callable[[Run, Run], None] | None = None
     """Copies the result from the first run to the second."""
     resource: str | None = ""
@@ -107,7 +107,7 @@ def stages() -> dict[str, Stage]:
 
 
 def folder_is_valid(run: Run, stage: str) -> bool:
-    """Whether a folder that `Run.publish` uploaded still has the digest in the stage's record.
+    """Whether the stage's folder still has the digest in the stage's record.
 
     The folder's card is ignored, because Paraloom and people write it after the stage has ended.
     """
@@ -120,8 +120,8 @@ def folder_is_valid(run: Run, stage: str) -> bool:
 def shards_are_valid(run: Run, stage: str) -> bool:
     """Whether the receipts of a pair stage have the digest in the stage's record.
 
-    The folder must also contain exactly the part files in the receipts, with their sizes. Another
-    attempt of a worker may have left further files.
+    The folder must also contain the part files in the receipts, with their sizes, and no further
+    part files, which another attempt of a worker may have left.
     """
     found, folder = receipts(run.folder(stage)), run.folder(stage)
     accepted = [shard for receipt in found for shard in receipt.shards]
@@ -139,9 +139,9 @@ Pairs = TypeVar("Pairs", bound=PairsRecord)
 
 
 def pairs_record(kind: type[Pairs], result: Result, **more: Any) -> Pairs:
-    """Make the record of a pair stage from the result of its job; `more` has further fields.
+    """Make the record of a pair stage from its job's result and further fields.
 
-    Raise a RuntimeError if rows are missing from the result.
+    Raise a RuntimeError if the accepted and rejected rows are not all rows that were read.
     """
     rows_in = sum(receipt.rows_in for receipt in result.receipts)
     rows_out = sum(receipt.rows_out for receipt in result.receipts)

@@ -25,11 +25,11 @@ class Row(NamedTuple):
     """A stage in the table."""
 
     name: str
-    reads: str  # stages that it reads, if the configuration has them
+    reads: str  # stages that it reads if the configuration has them
     makes: str  # columns that it adds to the pairs, or another result
     command: str = ""  # the command, besides `corpus`, that brings the stage up to date
     folder: str = ""  # its folder, if the name differs from the stage's; keys contain this name
-    again: int = 0  # derived runs of the kinds 1 to `again` run the stage themselves
+    again: int = 0  # derived runs of kind 1 (`ROUND`) to `again` run the stage themselves
     pairs: bool = False  # whether it makes part files of pairs
     when: Callable[[Config], bool] = lambda config: True  # whether a configuration has the stage
 
@@ -43,7 +43,7 @@ RESOURCES = (
     ),
     "columns",
 )
-"""The stages that make resources of scorers. The resource `encoder` comes from another round."""
+"""The stages that make scorers' resources. The previous round makes the resource `encoder`."""
 
 
 def needed(resource: str, config: Config) -> bool:
@@ -127,7 +127,7 @@ RANKED = "bucket"
 """The stage whose pairs selection, judging and the report read."""
 
 RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
-"""The stages that every derived run runs. A run with rounds copies the best round's results."""
+"""The stages of every derived run. A run with rounds copies their results from the best round."""
 
 TARGETS: dict[str | None, tuple[str, ...]] = {"corpus": tuple(TABLE)[[*TABLE].index("select") :]}
 """The stages that each command brings up to date, besides the stages that they depend on."""

@@ -49,7 +49,7 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> TrainingRecord:
-    """Train the encoder on the task `embeddings.task`."""
+    """Train the encoder."""
     needed, corpus = depends_on(run.config), run.trained_on
     on_corpus = run.config.embeddings.reads_the_corpus
     if on_corpus:

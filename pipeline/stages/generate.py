@@ -40,7 +40,7 @@ class GenerateRecord(PairsRecord, stage="generate"):
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the requests, the languages, and the scoring model if `nmt.model` names it."""
+    """Return the requests, the languages, and the scoring model if `nmt.model` is set."""
     config, scoring = run.config, list[Any]()
     if config.has_model:
         options = config.nmt
@@ -60,7 +60,7 @@ def make(run: Run, key: str) -> GenerateRecord:
 
     config = run.config
     model = backward(run) if config.has_model else None
-    # The key of a shard does not depend on other shards, as in `translate`.
+    # As in `translate`, the key of a shard does not depend on other shards.
     own = content_key(VERSIONS["generate"], fingerprint(run), model and model.digest)
     translated = {of.name: of for of in run.shards("back_translate")} if config.translates else {}
     n, pairs = sum(of.n for of in config.chats), run.shards(pairs_before("back_translate", config))
@@ -110,7 +110,7 @@ def make(run: Run, key: str) -> GenerateRecord:
 
 
 def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
-    """Return the record of each language model, with licences and prices of the configuration."""
+    """Return each language model's record, with the licence and prices of the configuration."""
     found = dict((record.find(GenerateRecord) or GenerateRecord()).generators)
     for of in record.config.chats:
         if made := found.get(of.name):

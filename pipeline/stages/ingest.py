@@ -86,8 +86,8 @@ def check(config: Config) -> None:
 def check_replaces(run: Run, key: str) -> None:
     """Check the languages of the first rows, and that the run was not made from other files.
 
-    A UserError is raised if the input has no file with a recorded path or digest. Nothing is
-    checked if the finished pairs have the key `key`, or if the run is a preview of another run.
+    Raise a UserError if no input file has a recorded path or digest. Check nothing if the stage is
+    finished with the key `key`, or if the run is a preview.
     """
     found = run.records.get("ingest")
     if run.base or (found and found.key == key):

@@ -12,11 +12,10 @@ fingerprint, check = auto_select.labelled_digests, auto_select.read_labelled
 
 
 def make(run: Run, key: str) -> LoopRecord:
-    """Choose the round whose encoder agrees best with the labelled pairs.
+    """Choose the earliest round whose encoder agrees best with the labelled pairs.
 
     The score of a round is Pearson × 100, averaged over the data sets. A data set counts as 0 if
-    the encoder computes the same similarity for all its pairs. The first of several rounds with the
-    highest score is chosen.
+    the encoder computes the same similarity for all its pairs.
     """
     from paraloom.models.embeddings.applications.evaluation import agreement
     from paraloom.models.embeddings.model import load_encoder

@@ -27,7 +27,7 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str, *, forward: bool = False) -> TrainingRecord:
-    """Train on the pairs of the input. With `forward`, the model translates references."""
+    """Train on the pairs of `ingest`. With `forward`, the model translates references."""
     if find_spec("fairseq") is None:  # the training would report this only in its log
         raise ModuleNotFoundError("No module named 'fairseq'")
     from paraloom.models.nmt.train import train_nmt
@@ -58,7 +58,7 @@ def swapped(pairs: list[Path], folder: Path) -> list[Path]:
 
 
 def check(config: Config) -> None:
-    """Check that the two language codes differ, because the model's files are named by them."""
+    """Check that the two language codes differ, because the model's file names contain them."""
     source, target = config.languages.source, config.languages.target
     if source == target:
         raise UserError(

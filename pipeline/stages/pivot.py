@@ -1,4 +1,4 @@
-"""Stage `pivot`: for plain text, translates the references to make the sources."""
+"""Stage `pivot`: translates plain text, the references, into sources."""
 
 from typing import Any
 

@@ -20,12 +20,12 @@ version = VERSIONS["score"]
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
-    """List the stages in the table, and `ingest` for pairs that are not translated."""
+    """List the stages that the table names, and `ingest` if the pairs are not translated."""
     return ("ingest",) * config.is_mined + tuple(TABLE["score"].reads.split())
 
 
 def plugin_keys(config: Config) -> dict[str, Any]:
-    """For each scorer that is not built in, return what its values depend on besides the pairs."""
+    """Map each scorer that is not built in to what its scores depend on besides the pairs."""
     given = config.score.resources
     return {
         source.name: [
@@ -54,7 +54,7 @@ def _version(config: Config, name: str) -> Any:
 
 
 def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
-    """For each column, return the key of everything that it depends on besides the pairs.
+    """Map each column to the key of everything that it depends on besides the pairs.
 
     `digests` contains the digests of the resources. `own` is the result of `plugin_keys`.
     """
@@ -73,10 +73,7 @@ def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[
 
 
 def make(run: Run, key: str) -> ScoreRecord:
-    """Score the translations.
-
-    A later round only adds the similarity according to the previous round's encoder.
-    """
+    """Score the pairs. A later round only adds the score of the previous round's encoder."""
     from paraloom.beam_jobs import score
 
     resources: dict[str, Any]
@@ -119,7 +116,7 @@ def make(run: Run, key: str) -> ScoreRecord:
 
 
 def check(config: Config) -> None:
-    """Check that the user's scorers can be loaded, and have the data that they read."""
+    """Check that the user's scorers can be loaded, and that `score.resources` has their data."""
     for source in config.score.sources:
         if source.name in config.score.columns:
             continue

@@ -33,7 +33,7 @@ version = VERSIONS["select"]
 
 
 def criteria(run: Run) -> Criteria:
-    """Return the criteria of the configuration, with the deciles that were chosen for it."""
+    """Return the criteria of the configuration, with the deciles that an earlier stage chose."""
     chosen = resolve_auto(run)
     assert chosen.by not in CHOSEN, f"select.by: {chosen.by} has chosen no deciles yet"
     return run.criteria(chosen.by, chosen.deciles)

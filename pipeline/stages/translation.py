@@ -28,7 +28,7 @@ from paraloom.pipeline.run.stage import pairs_record
 from paraloom.pipeline.stages import pairs_before
 
 CONVERSIONS = "_conversions"
-"""The folder of converted models in a run in an object store."""
+"""The folder of the converted models, if the run is in an object store."""
 ENGINE = "ctranslate2"
 """The inference engine. Keys contain it, because earlier versions had other engines."""
 
@@ -39,11 +39,11 @@ class Model(NamedTuple):
     name: str  # folder, or name on the Hub
     options: NmtOptions
     languages: Languages
-    key: str = "nmt.model"  # the configuration key that names the model
+    key: str = "nmt.model"  # the configuration key of the model
 
     @property
     def folder(self) -> Path:
-        """The local folder of the model, which is downloaded if necessary."""
+        """The local path of the model, which is downloaded if necessary."""
         return hub.fetch(remote.localise(self.name), self.key)
 
     @property
@@ -124,7 +124,7 @@ def backward(run: Run) -> Model:
 def forward(config: Config, trained: str = "") -> Model:
     """Return the model that translates references into the sources' language.
 
-    `trained` is the folder of a model that the run trains if `nmt.forward_model` is null.
+    If `nmt.forward_model` is null, this is the model that the run trains, in the folder `trained`.
     """
     options = config.nmt.replace(candidates=1, sampling=None, tokenizer=None)
     languages, name = config.languages.reversed(), config.nmt.forward_model or trained
@@ -155,8 +155,8 @@ def translate(
 
     used, options = model.record(), model.options
     own = [decoding(options), options.several(), used.sha256, model.tags()]
-    # Sampled translations depend on the shard, so they are not reused. A run on a sample reuses no
-    # translations, because it measures the speed or has other sentences.
+    # A run on a sample reuses no translations, because it measures the speed or has other
+    # sentences. Sampled translations depend on the shard, so they get no key and are not reused.
     other = None if run.forced or run.base else run.config.nmt.reuse
     job = back_translate.TranslationJob(
         model=model.factory(run),

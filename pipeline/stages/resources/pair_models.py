@@ -1,7 +1,6 @@
-"""Stages of models that score pairs: sentence-transformers, spaCy, WordNet and translation models.
+"""Stages of resources that are models: sentence-transformers, spaCy, WordNet, translation models.
 
-These stages make no files. Their records name the models, and the keys of scores contain the
-models' digests.
+These stages make no files. They record the models' paths and digests.
 """
 
 from collections.abc import Callable
@@ -55,7 +54,7 @@ def _stage(key: str, find: Callable[[str], Path]) -> Stage:
 
 
 def translation_models(run: Run) -> dict[str, Model]:
-    """Return the translation models that scorers use, by resource."""
+    """Map resources to the translation models that scorers use."""
     models = {
         "translation_model": backward(run),
         "forward_model": forward(run.config, run.folder("forward_nmt")),
@@ -105,7 +104,7 @@ STAGES = {
 
 
 def model_names(config: Config) -> dict[str, str]:
-    """Return the models of scorers by resource. A name on the Hub includes the commit."""
+    """Map resources to the paths of their models. A name on the Hub includes the commit."""
     return {
         key: hub.pinned(getattr(config.score, key))
         for scorer, key in MODEL_KEYS.items()

@@ -12,7 +12,7 @@ resource = "compact"
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the digest of the vectors, or of the phrase pairs with the training options."""
+    """Return the digest of the vectors, or the training options with the phrase pairs' digest."""
     options = run.config.score
     if options.paragram:
         return digest(options.paragram)

@@ -1,4 +1,4 @@
-"""Stages that choose deciles for `select.by`, or read the sentences in `select.exclude`."""
+"""Stages that `select` reads: the choice of deciles, and the evaluation sentences."""
 
 from paraloom.pipeline.config.selection import SelectOptions
 from paraloom.pipeline.judging.cuts import JudgedRecord
@@ -7,7 +7,7 @@ from paraloom.pipeline.run.run import Run
 
 
 def resolve_auto(record: RunRecord | Run) -> SelectOptions:
-    """Return the section `select` with the score and deciles that `by: auto` or `judged` chose.
+    """Return the section `select`, in which the chosen score and deciles replace auto and judged.
 
     `per_source` is set to "all" if each source has one translation.
     """

@@ -2,10 +2,7 @@
 
 For each contiguous range of deciles of a score, small encoders are trained on at most
 `select.auto.pairs` pairs, and evaluated on labelled pairs. The range with the best mean over the
-seeds is chosen. In a large corpus, every range has enough pairs, and only their quality matters. In
-a small corpus, the number of pairs matters, too.
-
-Drawing the sample and training the encoders are Beam jobs, which resume and run on any runner.
+seeds is chosen. If ranges of a small corpus have fewer pairs, their number matters, too.
 """
 
 from dataclasses import replace
@@ -111,10 +108,10 @@ def make(run: Run, key: str) -> AutoSelectRecord:
 def small_encoder(model: str, encoder: EmbeddingOptions) -> EmbeddingOptions:
     """Return the options of a small encoder, which is trained for one epoch on one core.
 
-    Negatives come from the mini-batch (Wieting & Gimpel 2017). If `embeddings.initial_vectors`
-    names a file, the small encoder starts from its vectors. Otherwise it starts from random
-    vectors: on Multi30k, these rank deciles in the same order as a full training. PARAGRAM vectors
-    do not, because training on 1,300 pairs changes them too little.
+    Negatives come from the mini-batch (Wieting & Gimpel 2017). The encoder starts from the vectors
+    in `embeddings.initial_vectors` if that is a file, otherwise from random vectors. On Multi30k,
+    random vectors rank deciles like a full training. The run's PARAGRAM vectors do not, because
+    training on 1,300 pairs changes them too little.
     """
     return EmbeddingOptions(
         model=model,

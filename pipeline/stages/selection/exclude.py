@@ -37,7 +37,7 @@ _SCHEMA = pa.schema({"data_set": pa.string(), "row": pa.int64(), "text": pa.stri
 
 
 def read_data_sets(paths: Sequence[str]) -> pa.Table:
-    """Read the distinct sentences of each data set, with the row of their first occurrence."""
+    """Read the distinct sentences of each data set, with the rows of their first occurrences."""
     found = []
     for name, file in sentence_files(*paths).items():
         parts = [
@@ -69,7 +69,7 @@ def _model(config: Config) -> Path | None:
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the digests of the files, by name, and of the model that encodes their sentences."""
+    """Return the files' digests by name, and the digest of the model that encodes sentences."""
     files = {
         name: digest(file) for name, file in sentence_files(*run.config.select.exclude).items()
     }
@@ -88,6 +88,6 @@ def make(run: Run, key: str) -> ExcludeRecord:
 
 
 def check(config: Config) -> None:
-    """Check that the model exists."""
+    """Check that the model of `select.exclude_similarity` exists."""
     if (name := excluding_model(config)) and not storage.is_remote(name):
         _model(config)

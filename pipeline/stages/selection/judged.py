@@ -17,7 +17,7 @@ version = 3
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the judgments' digest, the precision, the scores to choose from, and conditions."""
+    """Return the judgments' digest, the scores to choose from, and options of `select`."""
     options = run.config.select
     own = (run.find(ScoreRecord) or ScoreRecord()).scorers
     lower = [name for name in run.ranked_by if name in own and not own[name].higher_is_better]
@@ -27,10 +27,7 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> JudgedRecord:
-    """Choose the score and the deciles that reach the precision.
-
-    Raise a UserError if there are too few judgments, or if no deciles reach the precision.
-    """
+    """Choose a score and deciles that reach `select.precision`, or raise a UserError."""
     from paraloom.pipeline.judging.agreement import join, measure
 
     config = run.config
