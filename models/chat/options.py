@@ -66,8 +66,8 @@ class ChatGenerator(Options):
     timeout: PositiveNumber = 120.0
     """Seconds to wait for an answer."""
     api_key_env: str = "OPENAI_API_KEY"
-    """Environment variable with the API key, which every worker needs. If it is not set, no key is
-    sent."""
+    """Environment variable with the API key. It must be set on every worker if the server needs a
+    key."""
     prices: Prices | None = None
     """Prices per million tokens, from which the cost is computed."""
     license: str | None = None

@@ -54,7 +54,7 @@ def merge_counts(parts: Iterable[WordCounts]) -> WordCounts:
 
 def idf_table(counts: WordCounts) -> WordVectors:
     """Compute ln((1 + texts) / (1 + texts that contain the word)) as word vectors with one
-    dimension. The first row is for unknown words, which no text contains."""
+    dimension. The first row is for unknown words, which occur in 0 texts."""
     words = pa.concat_arrays([pa.array([UNKNOWN]), counts.table["word"].combine_chunks()])
     documents = np.append(0, counts.table["documents"].to_numpy())
     idf = np.log((1 + counts.documents) / (1 + documents)).astype(np.float32)
