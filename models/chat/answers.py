@@ -167,7 +167,6 @@ def _found(choice: Choice, request: Request) -> list[Found]:
 
 
 def _judged(text: str, request: Request) -> Found:
-    """Return a sentence of an answer, or the reason for its rejection."""
     lines = {line.strip() for line in request.prompt.splitlines()} - {*request.given}
     if not text:
         reason = "empty answer"

@@ -127,7 +127,6 @@ class _Client:
         return Answer(error=f"no answer: {reason}", **more)
 
     async def _turn(self) -> None:
-        """Wait until the next request may start."""
         now = time.monotonic()
         begin = max(now, self._next)
         self._next = begin + self._distance

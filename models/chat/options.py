@@ -11,8 +11,7 @@ from paraloom.models.options import Count, NonNegativeNumber, Options, PositiveN
 
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
-MOST = 127
-"""Maximum number of candidates per pair. The number is stored as int8."""
+MOST = 127  # maximum number of candidates per pair, which is stored as int8
 
 
 class NmtGenerator(Options):

@@ -29,7 +29,6 @@ PROMPTS = {
     "other words and another sentence structure: share as few words with it as you can. Keep its "
     "whole meaning, names and numbers. " + _FORM + "\n\n{{ reference }}",
 }
-"""Paraloom's prompts by name."""
 
 
 class Prompt(NamedTuple):

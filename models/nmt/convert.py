@@ -13,8 +13,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, locked, user_cache
 from paraloom.models.structured import parse_json
 
-RECORD = "paraloom.json"
-"""File with the fields of a `Conversion`. It is written last and checked on opening."""
+RECORD = "paraloom.json"  # file with the fields of a `Conversion`, written last
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ class Hypothesis(NamedTuple):
 
     pieces: list[str]  # target subwords, without tags and end of sentence
     score: float
-    """log p(translation | source) / subwords, with the natural logarithm. Options against
-    repetition change these probabilities."""
+    """log p(translation | source) / subwords, with the natural logarithm and with the changes that
+    options against repetition make to p."""
     subwords: int  # number of target subwords, including the end of sentence
     ended: bool  # False if decoding stopped at the length limit; the hypothesis is then unusable
 
@@ -51,8 +51,7 @@ def length_class(subwords: int) -> int:
 def longest_translation(subwords: int) -> int:
     """Return the maximum number of subwords in a translation, including the end of sentence.
 
-    The limit is at least three times the source's subwords and 30 more. Decoding that repeats
-    itself stops at the limit.
+    The limit is at least three times the source's subwords and 30 more.
 
     >>> longest_translation(8), longest_translation(17)
     (78, 126)
@@ -86,7 +85,7 @@ class Engine:
         threads: int | None = None,
         only: int | None = None,
     ) -> None:
-        """Load the model. None stands for all CPU cores (`threads`) or all GPUs (`only`)."""
+        """Load the model on `threads` CPU cores (default: all) or on GPU `only` (default: all)."""
         allow_avx512()
         threads, gpus = threads or cores(), gpu.chosen(options)
         self._nmt, self._options, self._layout = nmt, options, nmt.layout

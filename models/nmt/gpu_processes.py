@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 _CALLS = 32  # maximum number of concurrent calls per GPU; each call uses a pipe
 _ATTRIBUTES = ("compute_type", "converted", "under_way")
 
-Load = Callable[[int], "Translator"]
-"""Function that loads a translator on one GPU."""
+Load = Callable[[int], "Translator"]  # loads a translator on a GPU
 
 
 class GpuProcesses:

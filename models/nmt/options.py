@@ -7,7 +7,6 @@ from pydantic import Field
 from paraloom.models.options import Count, InputFile, InputPath, Options, PositiveNumber, Rate, Size
 
 Precision = Literal["float32", "float16", "bfloat16", "int8", "int8_float16"]
-"""Number types of a loaded model."""
 
 
 class NmtTrainingOptions(Options):
@@ -101,8 +100,9 @@ class NmtOptions(Options):
     """Values above 1 make subwords that are already in the translation less probable (Keskar et al.
     2019), including articles and commas; 1: no penalty. Usual values are 1.1 to 1.3."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "auto"
-    """Number type of the weights. float16 and bfloat16 need a GPU. auto: float32 on a CPU. On a
-    GPU, float16, or bfloat16 for T5, mT5 and MADLAD, whose values exceed the range of float16."""
+    """Number type of the weights. float16 and bfloat16 need a GPU. auto: float16 on GPUs that
+    support it, and float32 elsewhere. T5, mT5 and MADLAD use bfloat16 instead if the GPU supports
+    it, because their values exceed the range of float16."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device for decoding. auto uses all working GPUs (`CUDA_VISIBLE_DEVICES` limits them), or the
     CPU."""
@@ -110,8 +110,9 @@ class NmtOptions(Options):
     """Number of source subwords per batch, including padding; null: a number that fits the CPU's
     caches or the GPU."""
     max_source_subwords: Annotated[int, Field(ge=1, le=16_000)] = 200
-    """Maximum number of subwords in a source. Longer sources are rejected. Translations have a
-    limit, too: three times the source's subwords, rounded up to 16, 32, 64, …, and 30 more."""
+    """Maximum number of subwords in a source. Longer sources are rejected. Translations of more
+    than 3n + 30 subwords are rejected, too, where n is the number of subwords in the source,
+    rounded up to 16, 32, 64, …"""
     training: NmtTrainingOptions = NmtTrainingOptions()
 
     def several(self) -> list[Any]:

@@ -13,9 +13,8 @@ class Resource:
     """Data that a scorer needs besides the texts, such as word vectors or a model."""
 
     name: str
-    """Name of the resource. The function's parameter, the keyword argument of `PairScorer` and the
-    stage that makes the resource have the same name. For plug-ins, it is the key in
-    `score.resources`, whose value is a file or folder."""
+    """Name of the resource, of the function's parameter, of the keyword argument of `PairScorer`,
+    and of the stage that makes the resource. For plug-ins, it is a key in `score.resources`."""
     open: Callable[[Path], Any]  # loads the resource from a file or folder
     remedy: str  # end of the message "<scorer> needs …" if the resource is missing
     open_int8: Callable[[Path], Any] | None = None  # loads a model with 8-bit weights on a CPU
@@ -75,8 +74,7 @@ class Scorer:
 
 Function = TypeVar("Function", bound=Callable[..., np.ndarray | Outcome])
 
-DECLARED: dict[str, Scorer] = {}
-"""Scorers that were declared in the modules imported so far, by name."""
+DECLARED: dict[str, Scorer] = {}  # by name, from the modules imported so far
 
 
 def scorer(**properties: Any) -> Callable[[Function], Function]:

@@ -27,8 +27,7 @@ _ROUNDING = 1e-5  # values that are outside a scorer's range by at most this are
 
 TOKEN_COUNTS = ("reference_tokens", "translation_tokens")
 
-SCORERS: dict[str, Scorer] = {}
-"""Paraloom's scorers by name."""
+SCORERS: dict[str, Scorer] = {}  # Paraloom's scorers by name
 for _folder in (tokens, checks, learned):
     for _module in iter_modules(_folder.__path__):  # the order does not depend on other imports
         _name = import_module(f"{_folder.__name__}.{_module.name}").__name__

@@ -46,8 +46,7 @@ class Sentence:
         return "".join(parts)
 
 
-Change = Callable[[Sentence], str | None]
-"""Function that returns the changed sentence, or None if the change does not apply."""
+Change = Callable[[Sentence], str | None]  # returns None if the change does not apply
 
 
 def words(text: str) -> list[str]:
@@ -186,7 +185,6 @@ def _agree(verb: Any, subject: Any, other: Any) -> bool:
 
 
 def _is_plain(phrase: Any) -> bool:
-    """Return whether a noun phrase can be moved: it has no conjunction, punctuation or pronoun."""
     head = phrase.root
     article = any(child.dep_ in ("det", "nummod") for child in head.children)
     return (article or head.tag_ in ("NNS", "NNP")) and not any(

@@ -1,8 +1,7 @@
 """Opening and decoding of files with texts or rows.
 
 Compression with gzip, zstd, bzip2 or xz is recognised by a file's content, not by its name. Text
-must be UTF-8, or UTF-16 or UTF-32 with a byte order mark. It is converted to UTF-8 without a byte
-order mark. A JSON or CSV value with invalid Unicode does not invalidate its row (see `text_array`).
+must be UTF-8, or UTF-16 or UTF-32 with a byte order mark. It is converted to UTF-8 without a mark.
 """
 
 import bz2
@@ -128,8 +127,6 @@ def buffered(stream: object) -> io.BufferedReader:
 
 
 class _Decoded(io.RawIOBase):
-    """A stream of decompressed or converted text."""
-
     def __init__(self, path: Path | str, kind: str, pieces: Iterator[bytes]) -> None:
         self._what, self._pieces, self._ready = f"{path}: truncated or corrupt {kind}", pieces, b""
 

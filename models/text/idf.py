@@ -19,7 +19,6 @@ from paraloom.models.text.vectors import (
 )
 
 COUNTS = pa.schema([("word", pa.string()), ("documents", pa.int64()), ("occurrences", pa.int64())])
-"""Schema of `WordCounts.table`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +26,7 @@ class WordCounts:
     """Counts of words in a number of texts."""
 
     documents: int  # number of texts
-    table: pa.Table  # `word`, `documents` (texts that contain it), `occurrences` (in all texts)
+    table: pa.Table  # `COUNTS`: word, number of texts that contain it, occurrences in all texts
 
 
 def count_words(texts: pa.Array, language: str = ENGLISH) -> WordCounts:

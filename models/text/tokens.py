@@ -105,7 +105,6 @@ def _split(text: pa.StringArray, plain: pa.BooleanArray | None = None) -> pa.Lis
 
 
 def _tokenized(text: pa.StringArray, language: str) -> pa.StringArray:
-    """Tokenise each text, and join its tokens with spaces."""
     tokenize = _tokenizer(language)
     lines = pc.replace_substring(text, "\0", " ").to_pylist()  # C++ strings end at \0
     return pa.array([" ".join(tokenize(line)) for line in lines], pa.string())

@@ -238,7 +238,7 @@ def _take_lines(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, byte
 
 
 def _by_line(text: bytes, delimiter: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray]:
-    """Parse lines separately. Words may have spaces."""
+    """Parse lines whose words may have spaces."""
     words, vectors = [], []
     for line in filter(None, map(bytes.rstrip, text.splitlines())):
         word, *values = line.rsplit(delimiter, dim)

@@ -86,7 +86,6 @@ class FairseqModel(NmtModel):
         self.read = [*self.checkpoints, *self._dictionaries.values()]
 
     def _state(self) -> dict[str, Any]:
-        """Read the checkpoint, or average several checkpoints."""
         first, *others = states = [read_state(path) for path in self.checkpoints]
         if not others:
             return first
@@ -120,7 +119,6 @@ class FairseqModel(NmtModel):
         return Loaded(network.float().eval(), source, target, settings, state["model"])
 
     def _dictionary_file(self, language: object) -> Path:
-        """Return the path of a language's dictionary, or raise a UserError if it is missing."""
         name = f"dict.{one_line(language)[:80]}.txt"
         if name not in self._dictionaries:
             raise UserError(f"{self.path / name}: missing, but the checkpoint names this language")

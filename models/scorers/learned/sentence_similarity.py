@@ -182,8 +182,7 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
     """Return the model's score of (reference, translation): float32 [n].
 
     An entailment model gives the lower of two probabilities: that the reference entails the
-    translation, and that the translation entails the reference. Other pairs in the batch change a
-    value only by rounding, as in `sentence_similarity`.
+    translation, and that the translation entails the reference.
     """
     distinct, back = distinct_pairs(pairs.reference_text, pairs.translation_text)
     label = _entailment(cross_encoder_model)
@@ -206,7 +205,7 @@ def _predict(model: CrossEncoder, pairs: list[tuple[str, str]], *, softmax: bool
 
 
 def _entailment(model: CrossEncoder) -> int | None:
-    """Return the index of the label `entailment`, or None for a model with one output."""
+    """Return the index of the label `entailment`, or None if the model does not have it."""
     labels = _labels(model) if model.num_labels > 1 else []
     return labels.index("entailment") if "entailment" in labels else None
 
