@@ -38,9 +38,8 @@ Submit = Callable[[Sequence[Pieces], int], Callable[[], list[Ranked]]]
 def length_class(subwords: int) -> int:
     """Round a source's number of subwords up to 16, 32, 64, 128, ….
 
-    All sources in a batch have the same class, and each class has one limit on the length of
-    translations (`longest_translation`). The limit for a source therefore does not depend on its
-    batch.
+    All sources in a batch have the same class, on which the length limit of their translations
+    depends (`longest_translation`). The limit therefore does not depend on the batch.
 
     >>> [length_class(n) for n in (1, 16, 17, 200)]
     [16, 16, 32, 256]
@@ -63,7 +62,7 @@ class Engine:
     """A model loaded in CTranslate2. Several threads may call `submit` and `score`.
 
     Each GPU has a copy of the model, and decodes several batches in parallel because one batch does
-    not fill a GPU. On a CPU, each thread decodes its own batches. Values then do not depend on the
+    not fill a GPU. On a CPU, each thread decodes whole batches, so values do not depend on the
     number of threads.
 
     Attributes:
@@ -162,9 +161,9 @@ class Engine:
         Hypotheses are sorted by score. `largest` is the maximum number of sentences per batch.
         Results depend on the order of batches.
 
-        Each call loads a new translator with one thread, which takes 0.3 s for 500 MB. A translator
-        cannot be seeded twice: CTranslate2 seeds a thread's generator only at its first draw, and
-        the threads outlive `unload_model`.
+        Each call loads a new translator with one thread. A translator cannot be seeded twice:
+        CTranslate2 seeds a thread's generator only at its first draw, and the threads outlive
+        `unload_model`.
         """
         import ctranslate2
 

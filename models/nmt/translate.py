@@ -61,8 +61,7 @@ class Translator:
 
     `device`, `gpus`, `compute_type` and `converted` have the same meaning as in `Engine`.
     `under_way` is the number of sentences in concurrent calls that keeps all GPUs busy. It is 0 on
-    a CPU and with `sampling`. A call that samples uses one GPU. On a CPU, such calls run one at a
-    time.
+    a CPU and with `sampling`. Calls that sample run one at a time on a GPU or on the CPU.
 
     >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
@@ -107,8 +106,8 @@ class Translator:
         *,
         seed: int = 1,
     ) -> tuple[pa.RecordBatch, Counters]:
-        """Translate sentences. The result has one row per sentence in the same order or, with
-        `candidates: N`, N adjacent rows per sentence from best to worst.
+        """Translate sentences. The rows of the result are in the order of the sentences. With
+        `candidates: N`, each sentence has N adjacent rows, from best to worst.
 
         Args:
             hints: record of earlier attempts in which the process died.

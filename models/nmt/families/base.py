@@ -60,9 +60,8 @@ class NmtModel(ABC):
     """A model folder. Opening it checks files, languages and tags, but loads no weights."""
 
     files: tuple[tuple[str, ...], ...]
-    """Files in such a folder, each with alternative patterns. The first file identifies the class
-    for a folder. The last file is the tokeniser, of which the first existing alternative is used.
-    """
+    """Files in such a folder, each with alternative patterns. The first file identifies the class.
+    The last file is the tokeniser, of which the first existing alternative is used."""
     family: str  # name for messages and the manifest
     path: Path
     read: Sequence[Path]  # all files that a conversion depends on
