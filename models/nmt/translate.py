@@ -61,7 +61,7 @@ class Translator:
 
     `device`, `gpus`, `compute_type` and `converted` have the same meaning as in `Engine`.
     `under_way` is the number of sentences in concurrent calls that keeps all GPUs busy. It is 0 on
-    a CPU and with `sampling`. Calls that sample run one at a time on a GPU or on the CPU.
+    a CPU and with `sampling`. Calls that sample run one at a time on each GPU or on the CPU.
 
     >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
