@@ -1,4 +1,4 @@
-"""Answers of a server, the candidates in them, and the usage of generators."""
+"""Answers of a server, the candidates that they contain, and the usage of generators."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Request(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Digest of everything that an answer depends on. It covers the generator's name instead of
-        the server's address, which may change."""
+        """Digest of everything that an answer depends on. The generator's name stands for the
+        server, whose address may change."""
         of = self.generator
         values = json.dumps([of.name, of.parameters(), self.prompt], sort_keys=True)
         return sha256(values.encode()).hexdigest()[:32]
@@ -80,7 +80,7 @@ class Choice(BaseModel):
 
 
 class Answer(BaseModel):
-    """A stored answer to a request. `error` says why the server did not answer."""
+    """A stored answer to a request. If the server did not answer, `error` is the reason."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -96,7 +96,7 @@ class Answer(BaseModel):
 
     @property
     def usage(self) -> Usage:
-        """Usage of this answer."""
+        """Usage of this answer. An answer with an error does not count as a request."""
         same = self.model_dump(include={"retries", "tokens_in", "tokens_out", "seconds"})
         models = [self.model] if self.model else []
         requests = int(not self.error)
@@ -142,7 +142,7 @@ class Found(NamedTuple):
 
 
 def candidates(answer: Answer, request: Request) -> list[Found]:
-    """Return the `n` candidates in the answer to a request."""
+    """Return the `n` candidates in the answer to a request, or the reasons for their absence."""
     n = request.generator.n
     if answer.error:
         return [Found(None, answer.error)] * n
@@ -167,7 +167,6 @@ def _found(choice: Choice, request: Request) -> list[Found]:
 
 
 def _judged(text: str, request: Request) -> Found:
-    """Return a sentence of an answer, or the reason for its rejection."""
     lines = {line.strip() for line in request.prompt.splitlines()} - {*request.given}
     if not text:
         reason = "empty answer"

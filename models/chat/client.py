@@ -1,7 +1,7 @@
 """Clients of servers with OpenAI's chat interface.
 
-Requests are retried here instead of in the `openai` library. All requests of a process can then
-observe the pauses that the server's headers ask for.
+This module, not the `openai` library, retries requests. All requests of a process can then observe
+the pauses that the server's headers ask for.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _AGAIN = (408, 409, 425, 429)  # these and 5xx are retried
 
 
 class Clients:
-    """Sends requests to several models from one event loop in its own thread. All threads of a
+    """Sends requests to several models from an event loop in a separate thread. All threads of a
     process share this object, with its connections and limits."""
 
     def __init__(self, generators: Iterable[ChatGenerator]) -> None:
@@ -45,8 +45,8 @@ class Clients:
         Thread(target=self._loop.run_forever, daemon=True).start()
 
     def ask(self, requests: Iterable[Request], keep: Callable[[Answer], None]) -> None:
-        """Send all requests, and pass each answer to `keep` on arrival. The first error cancels the
-        rest."""
+        """Send all requests, and pass each answer to `keep` on arrival, in the event loop's thread.
+        The first error cancels the other requests and is raised."""
         work: dict[str, list[Request]] = defaultdict(list)
         for request in requests:
             work[request.generator.name].append(request)
@@ -127,7 +127,6 @@ class _Client:
         return Answer(error=f"no answer: {reason}", **more)
 
     async def _turn(self) -> None:
-        """Wait until the next request may start."""
         now = time.monotonic()
         begin = max(now, self._next)
         self._next = begin + self._distance
@@ -167,7 +166,7 @@ class _Client:
 
 
 def _key(of: ChatGenerator) -> str:
-    """Read the API key without surrounding white space, or return `none` if it is not set."""
+    """Return the API key without surrounding white space, or `none` if it is not set."""
     key = os.environ.get(of.api_key_env, "").strip()
     if " " in key or not (key.isascii() and key.isprintable()):
         raise UserError(

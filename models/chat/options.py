@@ -11,8 +11,7 @@ from paraloom.models.options import Count, NonNegativeNumber, Options, PositiveN
 
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
-MOST = 127
-"""Maximum number of candidates per pair. The number is stored as int8."""
+MOST = 127  # maximum number of candidates per pair, which is stored as int8
 
 
 class NmtGenerator(Options):
@@ -66,8 +65,8 @@ class ChatGenerator(Options):
     timeout: PositiveNumber = 120.0
     """Seconds to wait for an answer."""
     api_key_env: str = "OPENAI_API_KEY"
-    """Environment variable with the API key, which every worker needs. If it is not set, no key is
-    sent."""
+    """Environment variable with the API key. It must be set on every worker if the server needs a
+    key."""
     prices: Prices | None = None
     """Prices per million tokens, from which the cost is computed."""
     license: str | None = None

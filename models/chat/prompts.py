@@ -29,7 +29,6 @@ PROMPTS = {
     "other words and another sentence structure: share as few words with it as you can. Keep its "
     "whole meaning, names and numbers. " + _FORM + "\n\n{{ reference }}",
 }
-"""Paraloom's prompts by name."""
 
 
 class Prompt(NamedTuple):
@@ -57,8 +56,7 @@ class Prompt(NamedTuple):
 
 
 def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]:
-    """Return the variables of a prompt besides the pair's columns. Languages have their English
-    names."""
+    """Return the variables of a prompt besides the pair's columns, with English language names."""
     return {
         "source_language": language_name(source),
         "target_language": language_name(target),
@@ -68,7 +66,8 @@ def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]
 
 
 def find_template(prompt: str) -> Prompt:
-    """Return a prompt by name, or from a template. Raise ValueError if it is neither."""
+    """Return the prompt of Paraloom with this name, or a prompt with this template. Raise
+    ValueError if the text is neither."""
     if prompt in PROMPTS:
         return Prompt(prompt, PROMPTS[prompt])
     if "{{" not in prompt:

@@ -45,9 +45,10 @@ _LIKE_A_REFUSAL = _rule(
 
 
 def unwrapped(text: str, given: Sequence[str]) -> list[str]:
-    """Remove the text around the sentence in an answer, or return several sentences for a list.
+    """Return the sentences of an answer without the text around them.
 
-    Wrappings that also occur in the pair's sentences, `given`, are kept.
+    There are several sentences only if the answer is a list. A kind of wrapping that also occurs in
+    `given`, the pair's sentences, is not removed.
 
     >>> unwrapped("Sure! Here is a paraphrase:\\n\\n**“A dog runs.”**", ["The dog runs."])
     ['A dog runs.']

@@ -13,8 +13,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, locked, user_cache
 from paraloom.models.structured import parse_json
 
-RECORD = "paraloom.json"
-"""File with the fields of a `Conversion`. It is written last and checked on opening."""
+RECORD = "paraloom.json"  # file with the fields of a `Conversion`, written last
 
 
 @dataclass(frozen=True)
@@ -37,13 +36,13 @@ class Conversion:
 def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conversion:
     """Return the cached conversion of a model, or convert the model.
 
-    Converting needs torch. The cache, `$XDG_CACHE_HOME/paraloom`, belongs to one user, because
-    conversions in a shared model folder could not be trusted. A conversion whose files have changed
-    is made again. Weights are stored as float32, and CTranslate2 casts them on loading.
+    The cache, `$XDG_CACHE_HOME/paraloom`, belongs to one user, because conversions in a shared
+    model folder could not be trusted. If the files of a conversion have changed, the model is
+    converted again.
 
     Args:
-        model: SHA-256 of everything that the conversion depends on. The cache is indexed by it and
-            by CTranslate2's version.
+        model: SHA-256 of everything that the conversion depends on. This digest and CTranslate2's
+            version name the conversion in the cache.
         convert: writes the model into a folder, and returns the numbers of source and target
             positions.
     """
@@ -65,8 +64,7 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
 
 def adopt(folder: Path, digest: str) -> None:
     """Link another machine's conversion into this user's cache if its files have this `digest`.
-    Otherwise `convert_once` converts the model here. `folder` must have the same name as in the
-    cache."""
+    The name of `folder` must be the conversion's name in the cache."""
     path = user_cache() / "nmt" / folder.name
     with locked(path.with_name(f".{path.name}.lock")):
         if not _open(path) and (found := _open(folder)) and found.digest == digest:

@@ -23,9 +23,9 @@ class Hypothesis(NamedTuple):
 
     pieces: list[str]  # target subwords, without tags and end of sentence
     score: float
-    """log p(translation | source) / subwords, with the natural logarithm. Options against
-    repetition change these probabilities."""
-    subwords: int  # target subwords, including the end of sentence
+    """log p(translation | source) / subwords, with the natural logarithm and with the changes that
+    options against repetition make to p."""
+    subwords: int  # number of target subwords, including the end of sentence
     ended: bool  # False if decoding stopped at the length limit; the hypothesis is then unusable
 
 
@@ -38,9 +38,8 @@ Submit = Callable[[Sequence[Pieces], int], Callable[[], list[Ranked]]]
 def length_class(subwords: int) -> int:
     """Round a source's number of subwords up to 16, 32, 64, 128, ….
 
-    All sources in a batch have the same class, and each class has one limit on the length of
-    translations (`longest_translation`). The limit for a source therefore does not depend on its
-    batch.
+    All sources in a batch have the same class, on which the length limit of their translations
+    depends (`longest_translation`). The limit therefore does not depend on the batch.
 
     >>> [length_class(n) for n in (1, 16, 17, 200)]
     [16, 16, 32, 256]
@@ -51,8 +50,7 @@ def length_class(subwords: int) -> int:
 def longest_translation(subwords: int) -> int:
     """Return the maximum number of subwords in a translation, including the end of sentence.
 
-    The limit is at least three times the source's subwords and 30 more. Decoding that repeats
-    itself stops at the limit.
+    The limit is at least three times the source's subwords and 30 more.
 
     >>> longest_translation(8), longest_translation(17)
     (78, 126)
@@ -64,7 +62,7 @@ class Engine:
     """A model loaded in CTranslate2. Several threads may call `submit` and `score`.
 
     Each GPU has a copy of the model, and decodes several batches in parallel because one batch does
-    not fill a GPU. On a CPU, each thread decodes its own batches. Values then do not depend on the
+    not fill a GPU. On a CPU, each thread decodes whole batches, so values do not depend on the
     number of threads.
 
     Attributes:
@@ -74,7 +72,8 @@ class Engine:
         parallel: number of batches that are decoded in parallel.
         batch_tokens: default number of source subwords per batch, including padding.
         batch_rows: maximum number of sentences per batch.
-        max_source_subwords, max_target_subwords: longest texts, without the end of sentence.
+        max_source_subwords, max_target_subwords: maximum numbers of subwords in a text, without the
+            end of sentence.
         converted: SHA-256 of the converted model's files.
     """
 
@@ -85,7 +84,7 @@ class Engine:
         threads: int | None = None,
         only: int | None = None,
     ) -> None:
-        """Load the model for `threads` CPU threads (None: all cores) or GPU `only` (None: all)."""
+        """Load the model on `threads` CPU cores (default: all) or on GPU `only` (default: all)."""
         allow_avx512()
         threads, gpus = threads or cores(), gpu.chosen(options)
         self._nmt, self._options, self._layout = nmt, options, nmt.layout
@@ -137,7 +136,7 @@ class Engine:
         )
 
     def check(self) -> None:
-        """Translate one subword, to distinguish a broken model from a difficult sentence."""
+        """Translate one subword, and raise a UserError if the model is broken."""
         with in_one_line(f"{self._nmt.path}: CTranslate2 does not work"):
             (found,) = self.submit([["▁a"]])()
         if not any(math.isfinite(hypothesis.score) for hypothesis in found):
@@ -150,8 +149,8 @@ class Engine:
         self, batch: Sequence[Pieces], num_hypotheses: int = 1
     ) -> Callable[[], list[Ranked]]:
         """Queue a batch of sources of one `length_class`. Return a function that waits for the
-        result and raises errors. The result has at most `num_hypotheses` hypotheses per source, and
-        not more than the beam size."""
+        result and raises errors. Each source has at most `num_hypotheses` hypotheses, a number that
+        must not exceed the beam size."""
         search = {"beam_size": self._options.beam, "patience": self._nmt.patience}
         return self._submit(self._translator, batch, num_hypotheses, search)
 
@@ -162,9 +161,9 @@ class Engine:
         Hypotheses are sorted by score. `largest` is the maximum number of sentences per batch.
         Results depend on the order of batches.
 
-        Each call loads its own translator with one thread, which takes 0.3 s for 500 MB.
-        CTranslate2 seeds the generator of a thread only at its first draw, and the threads outlive
-        `unload_model`, so a translator cannot be seeded twice.
+        Each call loads a new translator with one thread. A translator cannot be seeded twice:
+        CTranslate2 seeds a thread's generator only at its first draw, and the threads outlive
+        `unload_model`.
         """
         import ctranslate2
 
@@ -181,7 +180,7 @@ class Engine:
             return [sorted(drawn, key=lambda each: -each.score) for drawn in found]
 
         def submit(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
-            """Draw on request. The seed must not change before the first batch is drawn."""
+            """Return a function that draws samples. Its first draw locks the process's seed."""
 
             def wait() -> list[Ranked]:
                 nonlocal seeded
@@ -190,8 +189,8 @@ class Engine:
                 with _SEEDING:
                     ctranslate2.set_random_seed(seed)
                     if self.device == "cuda":
-                        # A GPU has one generator per sentence, and a larger batch would seed all
-                        # of them again.
+                        # A GPU has one generator per sentence of a batch. A larger batch later
+                        # would seed all generators again.
                         draw([["▁a"]] * largest, num_hypotheses)
                     seeded = True
                     return draw(batch, num_hypotheses)
@@ -206,7 +205,8 @@ class Engine:
             self._idle.put(device)
 
     def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
-        """Return log p(target | source) per subword, with the end of sentence, of each pair."""
+        """Return log p(target | source) of each pair, divided by the number of target subwords.
+        The end of sentence counts as a subword."""
         prefix = self._layout.target_prefix
         results = self._translator.score_batch(
             [self._layout.source(pieces) for pieces in sources],
@@ -221,7 +221,7 @@ class Engine:
 
     def _submit(
         self,
-        translator: Any,  # of CTranslate2
+        translator: Any,  # ctranslate2.Translator
         batch: Sequence[Pieces],
         num_hypotheses: int,
         how: dict[str, Any],
@@ -244,7 +244,8 @@ class Engine:
         return wait
 
     def _hypothesis(self, pieces: list[str], score: float) -> Hypothesis:
-        """Drop the language tag, which CTranslate2 counts in the length with log p = 0."""
+        """Create a hypothesis without the forced tag, which CTranslate2 counts as a subword with
+        log p = 0."""
         made = pieces[self._forced :]
         if self._forced and made:
             score *= len(pieces) / len(made)

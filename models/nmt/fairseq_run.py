@@ -35,8 +35,7 @@ def _end_with_parent() -> None:
 
 def _copy_checkpoint(task: object, path: str, updates: int) -> None:
     """Copy a saved checkpoint atomically to `update_<updates>.pt`. fairseq calls this hook after
-    saving. It does not save such a file itself if the number of updates coincides with the end of
-    an epoch."""
+    saving. At the end of an epoch, fairseq itself saves no file for the number of updates."""
     copy = Path(path).with_name(f"update_{updates}.pt")
     temporary = copy.with_suffix(".tmp")
     shutil.copyfile(path, temporary)
@@ -52,9 +51,9 @@ def _batch_by_size(
     required_batch_size_multiple: int = 1,
     **_: Any,
 ) -> list[Any]:
-    """Cut sorted examples into the same batches as fairseq's compiled function of this name. This
-    version needs no C++ compiler. A batch grows in steps of `required_batch_size_multiple`
-    examples, and has at most `max_tokens` tokens with padding."""
+    """Cut sorted examples into the same batches as fairseq's compiled function, without a C++
+    compiler. A batch grows in steps of `required_batch_size_multiple` examples, and has at most
+    `max_tokens` tokens with padding."""
     order = np.asarray(indices, dtype=np.int64)
     lengths = (
         [num_tokens_fn(index) for index in order.tolist()]

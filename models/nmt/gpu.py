@@ -17,9 +17,9 @@ MOST_ROWS = 1000  # maximum sentences per batch; CTranslate2 warns about larger 
 def batch_size(gpus: Sequence[int], options: NmtOptions, vocabulary: int) -> tuple[int, int]:
     """Return the maximum numbers of source subwords and of sentences per batch.
 
-    They depend on the memory of the smallest GPU, but not on the number of GPUs or their present
-    load, because in 16 bits the last bits of translations depend on the batch. Each hypothesis in
-    the beam needs logits for the whole target `vocabulary`, in 16 bits and in 32 bits.
+    In 16 bits, scores depend on the batch in their last bits. The sizes therefore depend on the
+    memory of the smallest GPU, but not on the number of GPUs or on their free memory. Each
+    hypothesis needs logits for the whole target `vocabulary`, in 16 bits and in 32 bits.
     """
     total = min(map(memory, gpus))
     hypotheses = options.candidates if options.sampling else options.beam
@@ -46,11 +46,8 @@ def devices() -> list[int]:
 
 
 def required(accelerator: str | None) -> bool:
-    """Return whether `accelerator`, a resource hint of Beam, asks for NVIDIA GPUs.
-
-    Raises:
-        UserError: the hint asks for a GPU, but there is none. A CPU would take many times as long.
-    """
+    """Return whether `accelerator`, a resource hint of Beam, asks for NVIDIA GPUs. Raise a
+    UserError if it asks for a GPU and there is none."""
     asked = accelerator is not None and "nvidia" in accelerator
     if asked and not devices():
         raise UserError(
@@ -93,7 +90,8 @@ def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precisio
 
 
 def load_cublas() -> bool:
-    """Load cuBLAS of CUDA 12 from the system or its wheel, so that CTranslate2 finds it."""
+    """Load cuBLAS of CUDA 12 for CTranslate2 from the system or the wheel, and return whether this
+    succeeded."""
     spec = importlib.util.find_spec("nvidia")
     roots = list(spec.submodule_search_locations or []) if spec else []
     wheels = [Path(root, "cublas", "lib") for root in roots]

@@ -22,20 +22,18 @@ from paraloom.models.errors import UserError, one_line
 if TYPE_CHECKING:
     from paraloom.models.nmt.translate import RetryHints, Translator
 
-_CALLS = 32  # concurrent calls per GPU; each has a pipe
+_CALLS = 32  # maximum number of concurrent calls per GPU; each call uses a pipe
 _ATTRIBUTES = ("compute_type", "converted", "under_way")
 
-Load = Callable[[int], "Translator"]
-"""Function that loads a translator on one GPU."""
+Load = Callable[[int], "Translator"]  # loads a translator on a GPU
 
 
 class GpuProcesses:
-    """Translators on several GPUs, each in its own process, with the interface of `Translator`. A
-    call goes to the GPU with the fewest sentences in progress, and waits if all GPUs have enough.
-    If a decoding process dies, this process exits, too."""
+    """Translators on several GPUs, each in a process, with the method `translate` of `Translator`.
+    A call goes to the GPU with the fewest sentences in progress, and waits if even this GPU has too
+    many. If a decoding process dies, this process exits, too."""
 
     def __init__(self, load: Load, gpus: Sequence[int]) -> None:
-        """Load a translator in each process."""
         self._free, self._gpus = threading.Condition(), [_Gpu(load, gpu) for gpu in gpus]
         for gpu in self._gpus:
             found = _result(*_received(gpu.control))
@@ -97,7 +95,7 @@ def _result(kind: str, value: Any) -> Any:
 
 
 def start(load: Load, gpu: int) -> Sequence[Connection]:
-    """Start a decoding process. Return the pipes to it: first for control, then for calls."""
+    """Start a decoding process. Return the pipe for control, followed by the pipes for calls."""
     ours, theirs = zip(*(Pipe() for _ in range(1 + _CALLS)), strict=True)
     get_context("spawn").Process(target=_run, args=(theirs, load, gpu), daemon=True).start()
     for pipe in theirs:
@@ -112,7 +110,7 @@ def _run(pipes: Sequence[Connection], load: Load, gpu: int) -> None:
 
 
 def serve(pipes: Sequence[Connection], load: Load, gpu: int) -> None:
-    """Load a translator, and answer calls until the other process ends."""
+    """Load a translator, and answer calls until the control pipe closes."""
     control, *calls = pipes
     translator: Any = None
 
@@ -140,7 +138,6 @@ def _answer_calls(pipe: Connection, translator: Any) -> None:
 
 
 def _answer(pipe: Connection, work: Callable[[], Any]) -> None:
-    """Send the result of `work` or its error."""
     try:
         answer = "result", work()
     except Exception as error:

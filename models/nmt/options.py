@@ -7,7 +7,6 @@ from pydantic import Field
 from paraloom.models.options import Count, InputFile, InputPath, Options, PositiveNumber, Rate, Size
 
 Precision = Literal["float32", "float16", "bfloat16", "int8", "int8_float16"]
-"""Number types of a loaded model."""
 
 
 class NmtTrainingOptions(Options):
@@ -15,8 +14,7 @@ class NmtTrainingOptions(Options):
     100,000 short pairs on a laptop's CPU."""
 
     pieces: Size = 4000
-    """Size of the SentencePiece vocabulary, which both languages share. It is smaller if the text
-    yields fewer pieces."""
+    """Maximum size of the SentencePiece vocabulary, which both languages share."""
     layers: Size = 3
     """Number of transformer layers in the encoder and in the decoder."""
     encoder_layers: Size | None = None
@@ -41,7 +39,7 @@ class NmtTrainingOptions(Options):
     updates: Count = 1000
     """Total number of updates."""
     batch_tokens: Count = 4096
-    """Number of target subwords per update."""
+    """Maximum number of source or target subwords per update, including padding."""
     checkpoints: Size = 5
     """Number of evenly spaced checkpoints. The checkpoint with the best BLEU on half of `held_out`
     becomes the model."""
@@ -49,8 +47,8 @@ class NmtTrainingOptions(Options):
     """Number of last checkpoints whose average is also tried as the model; null: 3; 1: no average.
     """
     held_out: Count = 500
-    """Number of pairs that are not used for training. One half chooses the checkpoint, and the
-    other half measures its BLEU."""
+    """Number of pairs that are not used for training, at most a tenth of all pairs. One half
+    chooses the checkpoint, and the other half measures its BLEU."""
 
     def _check(self) -> None:
         if self.dim % self.heads or self.dim % 2:
@@ -60,8 +58,8 @@ class NmtTrainingOptions(Options):
 
 
 class SamplingOptions(Options):
-    """Random translations, in which each subword is drawn from the model's distribution. The same
-    seed and shards give the same translations."""
+    """Random translations. Each subword is drawn from the model's distribution. The same seed and
+    shards give the same translations."""
 
     top_k: Size = 10
     """Number of most probable subwords to draw from."""
@@ -75,7 +73,7 @@ class NmtOptions(Options):
     model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
     """The translation model; null trains a model on the input. A model is a folder in the format of
     fairseq, Marian, Hugging Face or CTranslate2, a zip of OPUS-MT, or a name on the Hugging Face
-    Hub (`Helsinki-NLP/opus-mt-cs-en@REVISION`; the revision is optional)."""
+    Hub, such as `Helsinki-NLP/opus-mt-cs-en@REVISION`. The revision is optional."""
     tokenizer: InputFile | None = None
     """Tokeniser of a model that was converted to CTranslate2, if its folder has none: a
     SentencePiece model, `tokenizer.json`, `bpecodes`, or a folder with such a file."""
@@ -103,8 +101,8 @@ class NmtOptions(Options):
     2019), including articles and commas; 1: no penalty. Usual values are 1.1 to 1.3."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "auto"
     """Number type of the weights. float16 and bfloat16 need a GPU. auto: float16 on GPUs that
-    support it, or bfloat16 for T5 and MADLAD, whose values exceed the range of float16; otherwise
-    float32."""
+    support it, and float32 elsewhere. T5, mT5 and MADLAD use bfloat16 instead if the GPU supports
+    it, because their values exceed the range of float16."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device for decoding. auto uses all working GPUs (`CUDA_VISIBLE_DEVICES` limits them), or the
     CPU."""
@@ -112,9 +110,9 @@ class NmtOptions(Options):
     """Number of source subwords per batch, including padding; null: a number that fits the CPU's
     caches or the GPU."""
     max_source_subwords: Annotated[int, Field(ge=1, le=16_000)] = 200
-    """Maximum number of subwords in a source. Longer sources are rejected. Translations are
-    rejected, too, if they do not end within three times the source's subwords and 30 more. Sources
-    of up to 16, 32, 64, … subwords share a limit."""
+    """Maximum number of subwords in a source. Longer sources are rejected. Translations of more
+    than 3n + 30 subwords are rejected, too, where n is the number of subwords in the source,
+    rounded up to 16, 32, 64, …"""
     training: NmtTrainingOptions = NmtTrainingOptions()
 
     def several(self) -> list[Any]:

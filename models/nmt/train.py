@@ -44,8 +44,8 @@ def train_nmt(
 
     Checkpoints and the average of the last ones are compared by the BLEU of greedy translations on
     half of the held-out pairs. The BLEU of the best model is measured on the other half, with the
-    default beam. An interrupted training starts again. On a CPU, the same arguments, seed and
-    number of threads give the same weights.
+    default beam. An interrupted training starts from the beginning. On a CPU, the same arguments
+    give the same weights.
 
     Args:
         pairs: Parquet files with the columns `id`, `source` and `reference`.
@@ -151,7 +151,6 @@ def _flags(options: dict[str, object]) -> list[str]:
 
 
 def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
-    """Run the commands in commands.json, log their output, and show the progress."""
     log = work / "fairseq.log"
     command = [sys.executable, "-P", str(fairseq_run.__file__), str(work / "commands.json")]
     environment = {
@@ -195,9 +194,8 @@ def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
 
 
 def _candidates(checkpoints: Path, average: int) -> dict[str, dict[str, Any]]:
-    """Return checkpoints by number of updates, and the average of the last checkpoints. Each
-    contains only what decoding needs. Without optimiser state, times and paths, repeated trainings
-    give identical files."""
+    """Return the checkpoints in order of their updates, and then the average of the last ones.
+    Optimiser state, times and paths are left out, so repeated trainings give identical files."""
     paths = {int(path.stem.rpartition("_")[2]): path for path in checkpoints.glob("update_*.pt")}
     states: dict[str, dict[str, Any]] = {}
     for updates, path in sorted(paths.items()):

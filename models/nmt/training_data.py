@@ -30,8 +30,8 @@ class HeldOut:
 
 
 def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
-    """Select the pairs whose ids have the smallest hashes, at most a tenth of all pairs. The
-    selection depends only on the ids. No sentence occurs in two selected pairs."""
+    """Select the pairs whose ids have the smallest hashes, at most a tenth of all pairs. The order
+    of the pairs does not matter. No sentence occurs in two selected pairs."""
     rows = sum(batch.num_rows for batch in _batches(pairs))
     size = min(size, rows // 10)
     if size < 2:
@@ -95,7 +95,8 @@ def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference
 def train_subwords(
     texts: Sequence[Path], folder: Path, options: NmtTrainingOptions, threads: int
 ) -> SentencePieceProcessor:
-    """Train one SentencePiece model (BPE) on all texts. A small text yields fewer pieces."""
+    """Train one SentencePiece model (BPE) on all texts. It has fewer pieces than `options.pieces`
+    if the texts are small."""
     pieces = options.pieces
     while True:
         try:
@@ -122,7 +123,8 @@ def train_subwords(
 def write_pieces(
     subwords: SentencePieceProcessor, texts: tuple[Path, Path], out: tuple[Path, Path], longest: int
 ) -> int:
-    """Write both texts as subwords, without empty and overlong pairs. Return the number."""
+    """Write both texts as subwords, without empty and overlong pairs. Return the number of pairs
+    that were written."""
     longest = min(longest, _LONGEST)
     count = 0
     with ExitStack() as stack:
@@ -160,6 +162,5 @@ def _normal(text: str) -> str:
 
 
 def _normal_column(column: pa.Array) -> pa.Array:
-    """Return texts in lower case with single spaces. Equal texts in this form count as one
-    sentence."""
+    """Return texts in lower case with single spaces, for the comparison of sentences."""
     return pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(column), r"\s+", " "))

@@ -42,7 +42,7 @@ class Counters:
     batches: int = 0  # batches sent to the engine, including retries
     seconds: float = 0.0  # wall-clock time
     rejects: int = 0  # sentences without a translation
-    retries: int = 0  # batches retried after an error: halves and single sentences
+    retries: int = 0  # batches sent again after an error, whole or in parts
 
 
 class RetryHints(Protocol):
@@ -53,16 +53,15 @@ class RetryHints(Protocol):
         """Factor by which batches are reduced."""
 
     def under_way(self, rows: Sequence[int]) -> None:
-        """Record the rows that the engine receives next. This is called before each batch."""
+        """Record the rows of the batch that the engine receives next."""
 
 
 class Translator:
     """A translation model. Several threads may call `translate` and `score`.
 
     `device`, `gpus`, `compute_type` and `converted` have the same meaning as in `Engine`.
-    `under_way` is the number of sentences in concurrent calls that keeps all GPUs busy; it is 0 on
-    a CPU, where one call is enough. Calls that sample use one GPU each, and on a CPU they run one
-    at a time.
+    `under_way` is the number of sentences in concurrent calls that keeps all GPUs busy. It is 0 on
+    a CPU and with `sampling`. Calls that sample run one at a time on each GPU or on the CPU.
 
     >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
@@ -85,7 +84,7 @@ class Translator:
             model: a model folder, or a name on the Hugging Face Hub with an optional `@revision`.
             languages: required for multilingual models.
             threads: number of CPU cores; all by default.
-            only: number of the GPU to use; all GPUs by default.
+            only: index of the GPU to use; all GPUs by default.
         """
         self.options = options or NmtOptions()
         self._model = open_model(fetch(str(model)), languages, self.options.tokenizer)
@@ -107,19 +106,18 @@ class Translator:
         *,
         seed: int = 1,
     ) -> tuple[pa.RecordBatch, Counters]:
-        """Translate sentences. Row i of the result belongs to sentence i.
-
-        With `candidates: N`, each sentence has N rows, sorted from best to worst.
+        """Translate sentences. The rows of the result are in the order of the sentences. With
+        `candidates: N`, each sentence has N adjacent rows, from best to worst.
 
         Args:
             hints: record of earlier attempts in which the process died.
             seed: for `sampling`; the same sentences and seed give the same translations.
 
         Returns:
-            A record batch and counters. The columns are `translation` (null if rejected),
+            A record batch and counters. The batch has the columns `translation`,
             `translation_score` (log p(translation | source) per target subword, natural logarithm),
-            `translation_subwords` (including the end of sentence) and `reason` (null unless
-            rejected).
+            `translation_subwords` (including the end of sentence) and `reason`. A rejected row has
+            only a reason, and the other rows have none.
         """
         started = time.monotonic()
         texts = sentences if isinstance(sentences, Sequence) else sentences.to_pylist()
@@ -151,16 +149,16 @@ class Translator:
     def score(
         self, sources: Sequence[str | None], references: Sequence[str | None]
     ) -> NDArray[np.float32]:
-        """Return log p(reference | source) per target subword, with the end of sentence: float32
-        [n]. The values are comparable to `translation_score`. A value is NaN if a side is empty or
-        too long, or if the engine fails on the pair."""
+        """Return log p(reference | source) per target subword: float32 [n], comparable to
+        `translation_score`. A value is NaN if a side is empty or too long, or if the engine fails
+        on the pair."""
         wanted = self._subwords.encode([text or "" for text in references], target=True)
         return self._score(self._sources(sources), wanted, 2 * self.options.max_source_subwords)
 
     def _score(
         self, given: Sequence[Pieces], wanted: Sequence[Pieces], most: int
     ) -> NDArray[np.float32]:
-        """Score texts that are given as subwords. Targets of more than `most` subwords have NaN."""
+        """Score texts that are given as subwords. Targets of more than `most` subwords get NaN."""
         found = np.full(len(given), np.nan, np.float32)
         longest = min(most, self._engine.max_target_subwords)
         rows = [
@@ -191,7 +189,7 @@ class Translator:
 def batches_by_tokens(
     rows: Sequence[int], sources: Sequence[Pieces], budget: int
 ) -> Iterator[list[int]]:
-    """Group rows of similar length into batches: rows × longest source is at most `budget`.
+    """Group rows of similar length into batches of at most `budget` subwords, including padding.
 
     Long sources come first. The last batches, during which some cores are idle, are then short. A
     source that is longer than the budget gets its own batch. Rows of equal length keep their order.
@@ -232,7 +230,7 @@ def in_halves(
     work: Callable[[Sequence[int]], None],
     failed: Callable[[int, Exception], None],
 ) -> None:
-    """Process a batch. If this fails, process its halves. `failed` is called for a single row."""
+    """Process a batch. If this fails, process its halves. Call `failed` if a single row fails."""
     try:
         work(rows)
     except Exception as error:
@@ -275,7 +273,6 @@ class _Call:
             self._collect(*waiting.popleft())
 
     def _submit(self, rows: Sequence[int]) -> Callable[[], list[Ranked]]:
-        """Submit a batch to the engine. Errors are raised when the result is collected."""
         self._counters.batches += 1
         return self.decode([self._sources[row] for row in rows], self._candidates)
 
@@ -305,7 +302,7 @@ class _Call:
                     self._found[at] = hypothesis
 
     def _judged(self, at: int, hypothesis: Hypothesis) -> tuple[Any, ...]:
-        """Return row `at` of the result for a hypothesis."""
+        """Return row `at` of the result: the hypothesis, or the reason for its rejection."""
         translator = self._translator
         pieces = [piece for piece in hypothesis.pieces if piece not in translator._special]
         text = translator._subwords.decode(pieces).strip()

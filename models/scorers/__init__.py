@@ -2,9 +2,9 @@
 
 To add a scorer, write a module with a function that maps `PairText`, and the scorer's resource if
 there is one, to float32 [n]. Declare the function with the decorator `base.scorer`. The value of a
-row must not depend on the other rows in its batch. Neural models may differ by rounding.
+row must not depend on the other rows in its batch, except by rounding in neural models.
 
-- `tokens/`: scorers that compare tokens.
+- `tokens/`: scorers of tokens and words.
 - `checks/`: scorers that pass or fail a pair.
 - `learned/`: scorers that use word vectors or neural models.
 - `plugins`: scorers from installed packages and Python files.

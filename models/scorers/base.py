@@ -1,4 +1,4 @@
-"""The interface of a scorer: a function of pairs, and the properties that it declares."""
+"""The interface of a scorer: a function of pairs and its properties."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,15 +13,14 @@ class Resource:
     """Data that a scorer needs besides the texts, such as word vectors or a model."""
 
     name: str
-    """Name of the resource. The function's parameter, the keyword argument of `PairScorer` and the
-    stage that makes the resource have the same name. For plug-ins, it is the key in
-    `score.resources`, whose value is a file or folder."""
+    """Name of the resource, of the function's parameter, of the keyword argument of `PairScorer`,
+    and of the stage that makes the resource. For plug-ins, it is a key in `score.resources`."""
     open: Callable[[Path], Any]  # loads the resource from a file or folder
     remedy: str  # end of the message "<scorer> needs …" if the resource is missing
     open_int8: Callable[[Path], Any] | None = None  # loads a model with 8-bit weights on a CPU
     is_model: bool = False
-    """Whether the resource is a neural model that uses all cores or the GPU. Each process loads
-    such a model once. The model works while other scorers score the next shard."""
+    """Whether the resource is a neural model that uses all cores or the GPU. Such a model works
+    while other scorers score the next shard."""
 
 
 class Outcome(NamedTuple):
@@ -32,8 +31,8 @@ class Outcome(NamedTuple):
 
     values: np.ndarray  # float32 [n]; pairs with a reason may have any number
     reasons: np.ndarray | None = None
-    """Text [n]: why a pair has no value, or an empty text if it has one. Pairs without a value are
-    rejected with the scorer's name and this reason. None means that every pair has a value."""
+    """Text [n]: the reason why a pair has no value, or an empty text if it has a value. None means
+    that every pair has a value. A pair without a value is rejected with this reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,7 @@ class Scorer:
     pair."""
     higher_is_better: bool = True  # whether pairs with higher values are better paraphrases
     reads: tuple[str, ...] = ("reference", "translation")
-    """Columns that the function reads. `source`, `id` and `translation_score` are passed only if
+    """Columns that the function reads. `source`, `id` and `translation_score` may be None unless
     they are listed here."""
     resource: Resource | None = None
     version: int = 1
@@ -75,13 +74,12 @@ class Scorer:
 
 Function = TypeVar("Function", bound=Callable[..., np.ndarray | Outcome])
 
-DECLARED: dict[str, Scorer] = {}
-"""Scorers that were declared in the modules imported so far, by name."""
+DECLARED: dict[str, Scorer] = {}  # by name, from the modules imported so far
 
 
 def scorer(**properties: Any) -> Callable[[Function], Function]:
-    """Declare a function as a scorer of Paraloom under the function's name. `properties` are fields
-    of `Scorer`. Plug-ins create a `Scorer` instead."""
+    """Declare a function as one of Paraloom's scorers, under the function's name. `properties` are
+    fields of `Scorer`. Plug-ins create a `Scorer` instead."""
 
     def declare(function: Function) -> Function:
         DECLARED[function.__name__] = Scorer(function=function, **properties)
@@ -93,7 +91,7 @@ def scorer(**properties: Any) -> Callable[[Function], Function]:
 def check(
     passes: str, failure: str, resource: Resource | None = None
 ) -> Callable[[Function], Function]:
-    """Declare a scorer whose value is 1 for pairs that pass and 0 for pairs that fail. `failure` is
-    the reason that is given for rejecting a failing pair."""
+    """Declare a scorer whose value is 1 for pairs that pass and 0 for pairs that fail. `passes`
+    describes a pair that passes. `failure` is `Scorer.failure`."""
     meaning = f"1 where {passes}, else 0"
     return scorer(meaning=meaning, unit="passes", failure=failure, resource=resource)

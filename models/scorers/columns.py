@@ -3,7 +3,7 @@
 The values are stored in memory-mapped files, sorted by a 128-bit hash of the id. A lookup reads
 only a small part of the files. Storing needs memory for about 1/256 of the rows.
 
-    <folder>/first.npy, second.npy   halves of the hashes, uint64 [n]; sorted by both
+    <folder>/first.npy, second.npy   halves of the hashes, uint64 [n]
     <folder>/values.npy              float32 [n]
 """
 
@@ -70,7 +70,7 @@ def find(folder: Path, ids: pa.Array) -> Outcome:
 
 def store(folder: Path, blocks: Iterable[tuple[pa.Array, np.ndarray]]) -> int:
     """Write a column into a new folder, and return the number of values. Each block has ids [n] and
-    values, float32 [n]. The order of the rows does not change the files."""
+    values, float32 [n]. The files do not depend on the order of the rows."""
     folder.mkdir()
     rows, bounds = 0, np.arange(1, _PARTITIONS, dtype=np.uint64) << np.uint64(56)
     with ExitStack() as stack:

@@ -41,8 +41,8 @@ SENTENCES = (
 
 
 class FastNetwork(torch.nn.Module):
-    """Layers of a network in CTranslate2. `parallel` is the number of threads. Each thread computes
-    whole batches, so values do not depend on the number of threads."""
+    """Layers of a network in CTranslate2. Each of `parallel` threads computes whole batches, so
+    values do not depend on the number of threads."""
 
     device = torch.device("cpu")
     dtype = torch.float32
@@ -91,10 +91,10 @@ class FastNetwork(torch.nn.Module):
 def accelerate(
     model: SentenceTransformer | CrossEncoder, values: Callable[[], np.ndarray], compute_type: str
 ) -> None:
-    """Let CTranslate2 compute a model's network on a CPU if the results stay the same.
+    """Let CTranslate2 compute a model's network on a CPU, in int8 if `compute_type` is int8.
 
-    `values` applies the model to `SENTENCES`. If CTranslate2 fails or its values differ by more
-    than `SAME`, torch computes the network.
+    `values` returns the model's results for `SENTENCES`. If CTranslate2 fails, or its results in
+    float32 differ from torch's by more than `SAME`, torch computes the network.
 
     Raises:
         UserError: `compute_type` is int8, and CTranslate2 cannot compute this network.

@@ -27,18 +27,16 @@ _ROUNDING = 1e-5  # values that are outside a scorer's range by at most this are
 
 TOKEN_COUNTS = ("reference_tokens", "translation_tokens")
 
-SCORERS: dict[str, Scorer] = {}
-"""Paraloom's scorers by name."""
+SCORERS: dict[str, Scorer] = {}  # Paraloom's scorers by name
 for _folder in (tokens, checks, learned):
-    for _module in iter_modules(_folder.__path__):  # this order, whatever was imported first
+    for _module in iter_modules(_folder.__path__):  # the order does not depend on other imports
         _name = import_module(f"{_folder.__name__}.{_module.name}").__name__
         SCORERS |= {n: of for n, of in DECLARED.items() if of.function.__module__ == _name}
 
 
 class Scores(dict[str, np.ndarray]):
-    """Values [n] by column. `reasons` has the columns in which some rows have no value: text [n]
-    with the reason, or empty if the row has a value. `waited` is the time in seconds spent waiting
-    for other threads."""
+    """Values [n] by column. `reasons` contains text [n], as in `Outcome`, for columns in which some
+    rows have no value. `waited` is the time in seconds spent waiting for other threads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,8 +54,10 @@ class PairScorer:
 
     `sources` provide scorers that are not in `SCORERS`. Resources are keyword arguments with the
     names in `Resource`. Their values are paths, open resources, or `functools.partial` objects that
-    open the resource when it is first used. Several threads may call `score` of one instance.
-    Scorers with a model then work for one thread at a time, and so do scorers without a model.
+    open the resource when it is first used.
+
+    Several threads may call `score`. At any time, one thread runs scorers with a model, and one
+    other thread runs scorers without a model.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class PairScorer:
                 self._resources[resource.name] = resource.open(Path(given)) if is_path else given
 
     def reads(self, column: str) -> bool:
-        """Return whether a scorer reads this column."""
+        """Return whether any of the scorers reads a column."""
         return any(column in self.scorers[name].reads for name in self.names)
 
     def only(self, columns: Sequence[str]) -> Self:

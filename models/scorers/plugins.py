@@ -27,7 +27,7 @@ _FILE = re.compile(r"(.+\.py):([^:]+)")
 
 @dataclass(frozen=True)
 class ScorerSource:
-    """A source from which workers load a scorer; by default, an installed package."""
+    """An installed package from which workers load a scorer. Subclasses are other sources."""
 
     name: str  # name of the scorer and of its column
 
@@ -39,7 +39,7 @@ class ScorerSource:
         return _loaded(f"{self.name} ({point.value})", point.load)
 
     def key(self) -> Any:
-        """Return JSON values that the scores depend on in addition to the scorer's version."""
+        """Return a JSON value that the scores depend on in addition to the scorer's version."""
         return None
 
 
@@ -57,7 +57,7 @@ class FileScorer(ScorerSource):
         )
 
     def key(self) -> Any:
-        """Return a digest of the code, because a file has no version."""
+        """Return a digest of the code."""
         return _digest(self.code)
 
 

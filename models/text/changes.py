@@ -30,13 +30,13 @@ Antonyms = Mapping[str, Mapping[str, Sequence[str]]]
 class Sentence:
     """A sentence to change."""
 
-    doc: Any  # parse from an English spaCy pipeline
+    doc: Any  # `Doc` from an English spaCy pipeline
     anchor: Sequence[str]  # lower-case words of the paraphrase
     antonyms: Antonyms
     random: random.Random
 
     def text(self, changed: Mapping[int, str]) -> str:
-        """Replace words by position. The replacement "" removes a word."""
+        """Return the sentence with other words at the positions in `changed`; "" removes a word."""
         parts: list[str] = []
         for token in self.doc:
             if word := changed.get(token.i, token.text):
@@ -46,8 +46,7 @@ class Sentence:
         return "".join(parts)
 
 
-Change = Callable[[Sentence], str | None]
-"""Function that returns the changed sentence, or None if the change does not apply."""
+Change = Callable[[Sentence], str | None]  # returns None if the change does not apply
 
 
 def words(text: str) -> list[str]:
@@ -113,7 +112,8 @@ def negation(sentence: Sentence) -> str | None:
 
 
 def antonym(sentence: Sentence) -> str | None:
-    """Replace an adjective, or a noun with an article: "an old man" → "a young man"."""
+    """Replace an adjective, or a noun after an article or number, by its antonym: "an old man" →
+    "a young man"."""
     found = []
     for token in sentence.doc:
         others = sentence.antonyms.get(token.tag_, {}).get(token.lower_, ())
@@ -179,13 +179,12 @@ def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _agree(verb: Any, subject: Any, other: Any) -> bool:
-    """Return whether the verb still agrees after the exchange and is not mutual, such as "meet"."""
+    """Return whether the verb agrees after the exchange, too, and is not mutual like "meet"."""
     group = subject.tag_ == "NN" and any(c.lower_ in ("are", "were") for c in verb.children)
     return subject.tag_ == other.tag_ and not group and not _MUTUAL.match(verb.lower_)
 
 
 def _is_plain(phrase: Any) -> bool:
-    """Return whether a noun phrase can be moved: it has no conjunction, punctuation or pronoun."""
     head = phrase.root
     article = any(child.dep_ in ("det", "nummod") for child in head.children)
     return (article or head.tag_ in ("NNS", "NNP")) and not any(
@@ -194,7 +193,7 @@ def _is_plain(phrase: Any) -> bool:
 
 
 def _beginning(phrase: Any, capital: bool) -> str:
-    """Return a phrase with a capital first letter, or without the capital of a sentence start."""
+    """Return a phrase with a capital first letter, or without the capital at a sentence's start."""
     text = str(phrase.text)
     if capital:
         return text[0].upper() + text[1:]

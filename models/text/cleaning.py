@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 CONTROL = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
-"""Control characters (C0, DEL, C1) and line separators, at which some tools break lines or columns.
-Texts of pairs must not contain them."""
+"""Control characters (C0, DEL, C1) and line separators. Some tools break lines or columns at these
+characters. Texts of pairs must not contain them."""
 _ENTITY = "&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][0-9A-Za-z]{1,31});"
 """The semicolon is required, because `?a=1&copy=2` is part of an address."""
 _BREAK = "[\t-\r\x85\u2028\u2029]"
@@ -30,15 +30,12 @@ CLEANERS: dict[str, tuple[str, Callable[[str], str]]] = {
     "whitespace": (_BREAK, partial(re.compile(f" *{_BREAK}(?: |{_BREAK})*").sub, " ")),
     "nfc": ("[\u0300-\U0010ffff]", partial(normalize, "NFC")),  # NFC keeps other texts
 }
-"""Kinds of cleaning in the order of their application.
-
-Each kind has a pattern that finds affected texts (valid in RE2 and in Python), and a function that
-cleans a text.
-"""
+"""Kinds of cleaning in the order of their application. Each has a pattern that finds affected texts
+(valid in RE2 and in Python), and a function that cleans a text."""
 
 
 def clean(text: pa.StringArray, changed: Mapping[str, np.ndarray]) -> pa.StringArray:
-    r"""Apply the kinds of cleaning that are keys of `changed`, and mark changed rows there.
+    r"""Apply the kinds of cleaning in `changed`, and set its values, bool [n], for changed rows.
 
     >>> changed = {kind: np.zeros(1, bool) for kind in CLEANERS}
     >>> clean(pa.array(["Jan &amp; \n Eva: &amp;quot;"]), changed)[0].as_py(), changed["nfc"][0]

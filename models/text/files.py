@@ -1,9 +1,7 @@
 """Opening and decoding of files with texts or rows.
 
-The content of a file, not its name, tells whether it is compressed with gzip, zstd, bzip2 or xz.
-Text must be UTF-8, or UTF-16 or UTF-32 with a byte order mark. It is converted to UTF-8 without a
-byte order mark. A JSON or CSV value with invalid Unicode does not invalidate its row (see
-`text_array`).
+Compression with gzip, zstd, bzip2 or xz is recognised by a file's content, not by its name. Text
+must be UTF-8, or UTF-16 or UTF-32 with a byte order mark. It is converted to UTF-8 without a mark.
 """
 
 import bz2
@@ -72,7 +70,7 @@ _LINES = 100  # first lines of a file, in which all CSV rows must have the same 
 
 @contextmanager
 def opened(path: Path) -> Iterator[io.BufferedReader]:
-    """Open a file with `as_text`. Binary word vectors are read unchanged."""
+    """Open a file with `as_text`. Binary word vectors are only decompressed."""
     try:
         with path.open("rb") as raw:
             yield as_text(buffered(raw), path)
@@ -90,7 +88,8 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
     """Decompress a stream, and convert it to UTF-8 without a byte order mark.
 
     Raises:
-        UserError: the file is an archive or not text. While reading: it is truncated or corrupt.
+        UserError: the file is an archive or not text. Reading the result raises this error, too, if
+            the file is truncated or corrupt.
     """
     head = stream.peek(_SEEN)
     for kind, magic in _PACKED.items():
@@ -108,7 +107,7 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
 
 
 def unpacked(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
-    """Decompress a zstd file that Paraloom wrote, without detecting the type of its content."""
+    """Decompress a zstd file, without detecting the type of its content."""
     return buffered(_Decoded(path, "zstd", _zstd(stream)))
 
 
@@ -123,13 +122,11 @@ def is_plain(stream: io.BufferedReader) -> bool:
 
 
 def buffered(stream: object) -> io.BufferedReader:
-    """Return a buffered reader, which has the method `peek`."""
+    """Return a buffered reader of a raw stream."""
     return io.BufferedReader(cast(io.RawIOBase, stream), CHUNK)
 
 
 class _Decoded(io.RawIOBase):
-    """A stream of decompressed or converted text."""
-
     def __init__(self, path: Path | str, kind: str, pieces: Iterator[bytes]) -> None:
         self._what, self._pieces, self._ready = f"{path}: truncated or corrupt {kind}", pieces, b""
 
@@ -232,8 +229,8 @@ def text_array(values: list[str | None]) -> pa.StringArray:
 
 
 def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
-    """Yield each CSV row (RFC 4180): the number of its first line, from 1; its columns; and its
-    fault or "". After a fault, the next line begins a new row. Empty lines are skipped."""
+    """Yield the line number (from 1), the values, and the fault or "" of each CSV row (RFC 4180).
+    After a fault, the next line begins a new row. Empty lines are skipped."""
     reader, expected, number = csv.reader(lines, delimiter=delimiter, strict=True), 0, 1
     while True:
         row, fault = list[str](), ""
@@ -255,8 +252,8 @@ def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
     """Guess the delimiter from the first `CHUNK` bytes of a file, or return None if it is not CSV.
 
     If `named` is true, the file's name says that it is CSV. Otherwise the file may contain plain
-    sentences, which have commas, too. It then counts as CSV only if line 1 has column names and all
-    rows have the same number of columns. The delimiter must be a comma or a semicolon.
+    sentences with commas. It then counts as CSV only if line 1 has column names, all rows have the
+    same number of columns, and the delimiter is a comma or a semicolon.
     """
     text = io.StringIO(head.decode(errors="replace"), newline="")
     lines = list(islice(text, _LINES))

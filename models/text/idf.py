@@ -19,7 +19,6 @@ from paraloom.models.text.vectors import (
 )
 
 COUNTS = pa.schema([("word", pa.string()), ("documents", pa.int64()), ("occurrences", pa.int64())])
-"""Schema of `WordCounts.table`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +26,7 @@ class WordCounts:
     """Counts of words in a number of texts."""
 
     documents: int  # number of texts
-    table: pa.Table  # `word`, `documents` (texts that contain it), `occurrences` (in all texts)
+    table: pa.Table  # `COUNTS`: word, number of texts that contain it, occurrences in all texts
 
 
 def count_words(texts: pa.Array, language: str = ENGLISH) -> WordCounts:
@@ -54,7 +53,7 @@ def merge_counts(parts: Iterable[WordCounts]) -> WordCounts:
 
 def idf_table(counts: WordCounts) -> WordVectors:
     """Compute ln((1 + texts) / (1 + texts that contain the word)) as word vectors with one
-    dimension. The first row is for unknown words, which no text contains."""
+    dimension. The first row is for unknown words, which occur in 0 texts."""
     words = pa.concat_arrays([pa.array([UNKNOWN]), counts.table["word"].combine_chunks()])
     documents = np.append(0, counts.table["documents"].to_numpy())
     idf = np.log((1 + counts.documents) / (1 + documents)).astype(np.float32)

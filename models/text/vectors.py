@@ -1,11 +1,11 @@
 """Word vectors in their published forms, and in a compact form that processes share.
 
-- Text form (PARAGRAM, GloVe, word2vec): one `word v1 … vd` per line. word2vec writes the first line
-  `words dimensions`.
-- Binary form (word2vec): the first line `words dimensions`, then for each word the word, a space
-  and d little-endian float32.
-- Compact form: a memory-mapped folder with `matrix.f32` and `words.arrow`, which has the words and
-  their sorted hashes.
+- Text form (PARAGRAM, GloVe, word2vec): one `word v1 … vd` per line. In files of word2vec, the
+  first line is the numbers of words and dimensions.
+- Binary form (word2vec): the same first line, then for each word the word, a space and d
+  little-endian float32.
+- Compact form: a folder with the memory-mapped files `matrix.f32` (the vectors) and `words.arrow`
+  (the words and their sorted hashes).
 
 Files in the text and binary forms may be compressed.
 """
@@ -77,8 +77,8 @@ class WordVectors:
         return rows
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """Return the vectors of rows: float32 [n, d]. Row -1 has the vector of `UUUNKKK` if there
-        is one, as in PARAGRAM, and zeros otherwise."""
+        """Return the vectors of rows: float32 [n, d]. For row -1, return the vector of `UUUNKKK` if
+        there is one, as in PARAGRAM, and zeros otherwise."""
         rows = np.where(rows < 0, self.unknown, rows)
         vectors: np.ndarray = self.matrix[rows]
         vectors[rows < 0] = 0.0
@@ -140,7 +140,7 @@ def compact_vectors(text: Path | str, folder: Path | str) -> None:
 
 
 def open_vectors(folder: Path | str) -> WordVectors:
-    """Memory-map the compact form. All processes on a machine share one copy."""
+    """Memory-map the compact form. All processes on a machine share one copy of the vectors."""
     folder = Path(folder)
     with in_one_line(f"{folder}: damaged word vectors; remove the folder to make them again"):
         with pa.memory_map(str(folder / "words.arrow")) as source:
@@ -238,7 +238,7 @@ def _take_lines(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, byte
 
 
 def _by_line(text: bytes, delimiter: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray]:
-    """Parse lines separately. Words may have spaces."""
+    """Parse lines whose words may have spaces."""
     words, vectors = [], []
     for line in filter(None, map(bytes.rstrip, text.splitlines())):
         word, *values = line.rsplit(delimiter, dim)

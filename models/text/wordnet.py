@@ -7,18 +7,19 @@ from pathlib import Path
 from paraloom.models.errors import UserError, in_one_line
 
 _FILES = {"n": "data.noun", "v": "data.verb", "a": "data.adj", "r": "data.adv"}
-_ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, its kind, numbers of words
+_ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, part of speech, word numbers
 
 
 def find_wordnet(folder: str | Path) -> Path:
-    """Return the folder of WordNet's files if it has them."""
+    """Return a folder as a path, or raise a UserError if WordNet's files are missing from it."""
     if not (Path(folder) / _FILES["n"]).is_file():
         raise UserError(f"{folder}: no file {_FILES['n']} of WordNet; apt-get install wordnet-base")
     return Path(folder)
 
 
 def open_antonyms(folder: Path, kinds: str = "nvar") -> dict[str, set[str]]:
-    """Read the antonyms of each word for some parts of speech. The relation is symmetric."""
+    """Read the antonyms of each word. `kinds` are parts of speech: noun, verb, adjective, adverb.
+    If one word is an antonym of another, the other is an antonym of the first."""
     synsets: dict[tuple[str, str], list[str]] = {}
     pointers, found = [], defaultdict(set)
     with in_one_line(f"{folder}: cannot be read as WordNet"):

@@ -51,7 +51,7 @@ def _has(folder: Path, patterns: tuple[str, ...]) -> bool:
 
 
 def unpacked(path: Path) -> Path:
-    """Unpack the files of a zip into one folder in the user's cache, and return the folder."""
+    """Unpack the files of a zip, without its folders, into the user's cache. Return the folder."""
     with in_one_line(f"{path}: not a zip of a model folder"):
         folder = user_cache() / "nmt" / f"unpacked-{digest(path)}"
         if not folder.is_dir():

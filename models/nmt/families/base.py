@@ -14,7 +14,7 @@ from paraloom.models.files import digest
 from paraloom.models.nmt.convert import Conversion, convert_once
 from paraloom.models.nmt.families.subwords import Subwords, open_subwords
 
-POSITIONS = 1024  # default maximum length of models of fairseq and Marian
+POSITIONS = 1024  # maximum length in subwords, if a model's files give none
 _SPARE = 8 << 30  # bytes of address space for libraries and threads
 _TRIAL = """
 import contextlib, resource, sys
@@ -35,7 +35,7 @@ class TokenLayout:
     source_suffix: tuple[str, ...] = ()  # for example the end of sentence
     decoder_start: str | None = "</s>"  # None if `target_prefix` starts the decoder
     target_prefix: tuple[str, ...] = ()  # for example a tag; not counted in scores and lengths
-    barred: tuple[str, ...] = ()  # tokens that have no probability
+    barred: tuple[str, ...] = ()  # tokens that are never generated
 
     def source(self, pieces: Sequence[str]) -> list[str]:
         """Return the tokens for the encoder."""
@@ -60,8 +60,8 @@ class NmtModel(ABC):
     """A model folder. Opening it checks files, languages and tags, but loads no weights."""
 
     files: tuple[tuple[str, ...], ...]
-    """Files in such a folder, each with alternative patterns. The first file identifies this form.
-    The last file is the tokeniser, for which the first alternative that exists is used."""
+    """Files in such a folder, each with alternative patterns. The first file identifies the class.
+    The last file is the tokeniser, of which the first existing alternative is used."""
     family: str  # name for messages and the manifest
     path: Path
     read: Sequence[Path]  # all files that a conversion depends on
@@ -70,8 +70,7 @@ class NmtModel(ABC):
     languages: tuple[str, str] = ("", "")
     """Source and target languages according to the model's files; "" if unknown."""
     shortest = 0
-    """Minimum number of subwords in a translation. Before them, the end of sentence has no
-    probability."""
+    """Minimum number of subwords in a translation, without the end of sentence."""
     patience = 1
     """The search ends when beam × patience translations are complete."""
     suppresses_unknown = False
@@ -103,8 +102,9 @@ class NmtModel(ABC):
             return convert_once(self.digest, self.convert)
 
     def try_out(self, folder: Path) -> None:
-        """Translate one subword with a conversion, in a separate process. CTranslate2 does not
-        check weights. Wrong weights may crash a process or use up all memory."""
+        """Translate one subword with a conversion, and raise a RuntimeError if this fails. The
+        translation runs in a separate process, because CTranslate2 does not check weights, and
+        wrong weights may crash a process or use up all memory."""
         most = _SPARE + 8 * sum(file.stat().st_size for file in folder.iterdir())
         tokens = [" ".join(of) for of in (self.layout.source(["▁a"]), self.layout.target_prefix)]
         command = [sys.executable, "-P", "-c", _TRIAL, str(folder), str(most), *tokens]

@@ -1,6 +1,6 @@
 """Models that were already converted to CTranslate2's format.
 
-They cannot be compared with the original models, which the converted files do not name.
+The original models are unknown, so the conversions cannot be checked.
 """
 
 import shutil
@@ -19,8 +19,9 @@ _SETTINGS = "config.json"
 
 
 class ConvertedModel(NmtModel):
-    """`model.bin`, `config.json`, vocabularies, and a tokeniser in the folder or at `tokenizer`.
-    The language tags in the vocabulary determine which tokens surround a sentence."""
+    """A folder with `model.bin`, `config.json` and vocabularies. The tokeniser is in the folder or
+    at the path `tokenizer`. The language tags in the vocabulary determine which tokens surround a
+    sentence."""
 
     family = "CTranslate2"
     files = (

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
-# Minimum squared length of averaged weights, relative to the models; 0.5 for two unrelated models.
+# Minimum squared length of averaged weights, divided by the mean squared length of the models'
+# weights. The quotient is about 0.5 for two unrelated models.
 _ALIKE = 0.8
-_SETTINGS = 1 << 24  # maximum bytes of a checkpoint's settings and names
+_SETTINGS = 1 << 24  # bytes of a checkpoint that are searched for its languages
 
 
 class Loaded(NamedTuple):
@@ -54,8 +55,8 @@ class FairseqModel(NmtModel):
       `sentencepiece.model`.
     - A published model: `model.pt`, the dictionaries and `bpecodes`.
 
-    The checkpoint names the languages, and the dictionaries have no tags. The path `DIR/model1.pt`
-    selects one of several checkpoints. The path `DIR/model1.pt:model2.pt` selects their average.
+    The checkpoint names the two languages. The path `DIR/model1.pt` selects one of several
+    checkpoints. The path `DIR/model1.pt:model2.pt` selects the average of two checkpoints.
     """
 
     family = "fairseq"
@@ -85,7 +86,6 @@ class FairseqModel(NmtModel):
         self.read = [*self.checkpoints, *self._dictionaries.values()]
 
     def _state(self) -> dict[str, Any]:
-        """Read the checkpoint, or average several checkpoints."""
         first, *others = states = [read_state(path) for path in self.checkpoints]
         if not others:
             return first
@@ -119,7 +119,6 @@ class FairseqModel(NmtModel):
         return Loaded(network.float().eval(), source, target, settings, state["model"])
 
     def _dictionary_file(self, language: object) -> Path:
-        """Return the path of the dictionary for a language in the checkpoint."""
         name = f"dict.{one_line(language)[:80]}.txt"
         if name not in self._dictionaries:
             raise UserError(f"{self.path / name}: missing, but the checkpoint names this language")
@@ -171,7 +170,7 @@ def _languages(checkpoint: Path) -> tuple[str, str]:
 
 
 def mean_weights(models: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """Return the mean of the weights of several checkpoints."""
+    """Return the mean weights of several checkpoints, as float32."""
     import torch
 
     return {key: torch.stack([of[key].float() for of in models]).mean(0) for key in models[0]}

@@ -1,4 +1,4 @@
-"""Languages in the notations of users and of models."""
+"""Translation between the language codes of users and those of models."""
 
 import difflib
 import re
@@ -13,7 +13,7 @@ _NEAR = 3  # maximum CLDR distance between codes of one language; `no` and `nb` 
 
 
 def tags_by_language(tokens: Iterable[str], pattern: str) -> dict[str, str]:
-    """Find the tags in a vocabulary, by language (group 1 of `pattern`).
+    """Return the language tags in a vocabulary by language, which is group 1 of `pattern`.
 
     >>> tags_by_language(["a", "__cs__", "__en__"], r"__([a-z]{2,3})__")
     {'cs': '__cs__', 'en': '__en__'}
@@ -23,7 +23,9 @@ def tags_by_language(tokens: Iterable[str], pattern: str) -> dict[str, str]:
 
 
 def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
-    """Return a model's tag for a language in any standard. `tags` maps the model's codes to tags.
+    """Return a model's tag for a language code of any standard.
+
+    `tags` maps the model's codes to tags. A UserError names similar codes if no code fits.
 
     >>> find_tag("key", "cs", {"ces_Latn": "ces_Latn", "slk_Latn": "slk_Latn"})
     'ces_Latn'
@@ -47,7 +49,7 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
 
 
 def _closest(language: str, tags: Mapping[str, str]) -> str | None:
-    """Return the code of the same language. Regions may differ, but scripts may not."""
+    """Return the model's code for a language. Regions may differ, but scripts may not."""
     wanted = parse_language(language)
     if wanted is None:
         return None

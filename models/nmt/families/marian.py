@@ -1,7 +1,7 @@
 """Marian's own models: weights in NumPy's format, with SentencePiece models or lists of subwords.
 
-This module adds what CTranslate2's converter lacks: settings that are missing in models of older
-versions, and Marian's position embeddings, whose wavelengths the converter computes differently.
+Two things are added to a model before CTranslate2 converts it: settings that older versions of
+Marian did not write, and Marian's position embeddings, which differ from CTranslate2's.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _ONLY: dict[str, Any] = {  # only supported values; SSRU ("rnn") and factors are
 
 
 class MarianModel(NmtModel):
-    """`model.npz` with its vocabularies, which `decoder.yml` or `model.npz.yml` may name. The
-    vocabulary is `vocab.spm`, or as in OPUS-MT a YAML file with `source.spm` and `target.spm`. A
-    vocabulary with tags such as `>>deu<<` has several target languages."""
+    """A folder with `model.npz` and its vocabularies. `decoder.yml` or `model.npz.yml` may name
+    them. The vocabulary is `vocab.spm`, or as in OPUS-MT a YAML file with `source.spm` and
+    `target.spm`. In multilingual models, it has tags such as `>>deu<<`."""
 
     family = "Marian"
     files = (("*.npz",), ("vocab.spm", "*vocab.y*ml"), ("vocab.spm", "source.spm"))
@@ -152,7 +152,7 @@ def _unquoted(token: str) -> str:
 
 
 def _names(given: dict[str, Any], key: str) -> list[str]:
-    """Return the names of files in settings, without paths of another machine."""
+    """Return the file names in a setting, without folders, which may be of another machine."""
     found = given.get(key)
     return [Path(str(name)).name for name in (found if isinstance(found, list) else [found])]
 

@@ -42,13 +42,9 @@ _NEVER = -1e4  # a logit with probability 0, within float16's range
 
 
 class PretrainedModel(NmtModel):
-    """A Transformers model of a family in `table`.
-
-    Attributes:
-        tokens: the encoder's vocabulary by id, with one token per embedding.
-        target_tokens: the decoder's vocabulary, which differs in Marian models with
-            `separate_vocabs`.
-    """
+    """A Transformers model of a family in `table`. `tokens` and `target_tokens` are the tokens of
+    the encoder and the decoder by id, one per embedding. They differ in Marian models with
+    `separate_vocabs`."""
 
     family = "Hugging Face"
     files: tuple[tuple[str, ...], ...] = (
@@ -169,7 +165,8 @@ class PretrainedModel(NmtModel):
         return spec
 
     def _compare(self, network: Any, out: Path) -> None:
-        """Compare log probabilities of random sentences, because conversions can fail silently."""
+        """Raise a UserError if the conversion's log probabilities of random sentences differ from
+        torch's. Conversions can fail silently."""
         import ctranslate2
 
         rng = random.Random(0)

@@ -13,7 +13,7 @@ from paraloom.models.errors import UserError, in_one_line
 if TYPE_CHECKING:
     import sentencepiece
 
-_MOST_UNUSED = 1 << 16  # maximum number of vocabulary entries without a token
+_MOST_UNUSED = 1 << 16  # maximum number of embeddings without a token
 _CUT = "@@"  # end of a subword that does not end a word
 
 
@@ -70,7 +70,7 @@ class TokenizerJson:
 
 
 class MosesBpe:
-    """BPE codes of subword-nmt or fastBPE after Moses' tokenizer, as in fairseq's hub interface."""
+    """Moses' tokeniser and BPE codes of subword-nmt or fastBPE, as in fairseq's hub interface."""
 
     name = "Moses and BPE codes"
 
@@ -95,7 +95,7 @@ class MosesBpe:
         return str(self._detokenizer.detokenize(words))
 
     def _split(self, word: str) -> list[str]:
-        """Merge the pair of parts with the lowest rank until no code applies."""
+        """Merge adjacent parts of a word, lowest rank first, until no code applies."""
         parts = [*word[:-1], word[-1] + self._end[0], *self._end[1:]]
         while pairs := set(itertools.pairwise(parts)) & self._ranks.keys():
             first, second = min(pairs, key=self._ranks.__getitem__)
@@ -128,8 +128,8 @@ Subwords = SentencePieces | TokenizerJson | MosesBpe
 def open_subwords(
     folder: Path, names: Sequence[str], languages: tuple[str, str] = ("", "")
 ) -> Subwords:
-    """Open a subword model, or the first of `names` that exists in a folder. `source.spm` needs
-    `target.spm` in the same folder. BPE codes need the languages of both sides."""
+    """Open a file, or the first of `names` that exists in a folder. `source.spm` needs `target.spm`
+    in the same folder. BPE codes need the languages of both sides."""
     paths = [folder, *(folder / name for name in names)]
     path = next(filter(Path.is_file, paths), None)
     if path is None:
@@ -154,7 +154,8 @@ def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
 
 
 def filled_up(tokens: list[str], size: int) -> list[str]:
-    """Extend a vocabulary to the number of embeddings."""
+    """Extend or truncate a vocabulary to `size`, the number of embeddings. Raise a ValueError if
+    too many tokens are missing."""
     if size > len(tokens) + _MOST_UNUSED:
         raise ValueError(f"it has {size:,} embeddings for {len(tokens):,} tokens")
     return tokens[:size] + [f"<unused_{number}>" for number in range(size - len(tokens))]

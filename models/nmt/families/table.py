@@ -18,13 +18,13 @@ SOURCE, TARGET = "source", "target"  # placeholders for language tags in tokens 
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """Properties of a model family. A family without a forced tag may have bilingual models without
-    tags. Their config.json names the decoder's first input."""
+    """Properties of a model family. If `forced` is empty, config.json names the decoder's first
+    input, and bilingual models of the family need no tags."""
 
     name: str
     architecture: str  # class in `transformers`; no other class is loaded
     loader: str  # converter class in `ctranslate2.converters.transformers`
-    settings: Mapping[str, bool] = field(default_factory=dict)  # in config.json, for the loader
+    settings: Mapping[str, bool] = field(default_factory=dict)  # set in config.json for the loader
     tokenizers: tuple[str, ...] = ("sentencepiece.bpe.model", "tokenizer.json")  # in order
     codes: str = ""  # module in `transformers.models` with the language codes
     tags: str  # pattern of language tags in the vocabulary; group 1 is the language
@@ -138,8 +138,8 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
 
 
 def prompt(config: Mapping[str, Any], languages: Languages) -> str:
-    """Return the text that a T5 model expects before each source. It is the prefix of a task in
-    config.json, or an empty text if no task is a translation."""
+    """Return the text that a T5 model expects before each source: the prefix of the task in
+    config.json, or an empty text if config.json has no tasks of translation."""
     tasks = config.get("task_specific_params") or {}
     prompts = {name: task["prefix"] for name, task in tasks.items() if name[:12] == "translation_"}
     sides = (short_code(of or "?") for of in (languages.source, languages.target))

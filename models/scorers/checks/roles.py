@@ -19,8 +19,8 @@ _NOMINATIVE = {"me": "i", "him": "he", "her": "she", "us": "we", "them": "they",
 )
 def same_roles(pairs: PairText, spacy: Parser) -> np.ndarray:
     """Return 0 if one side says "A bites B" and the other side says "B bites A", else 1: float32
-    [n]. Subjects, verbs and objects are stems of head words in a dependency parse. "B is bitten by
-    A" counts as "A bites B". Each distinct text is parsed once."""
+    [n]. Subjects, verbs and objects are compared by the stems of their head words. "B is bitten by
+    A" counts as "A bites B"."""
     sides = pairs.reference_text.to_pylist(), pairs.translation_text.to_pylist()
     texts = list(dict.fromkeys([*sides[0], *sides[1]]))
     clauses = dict(zip(texts, map(_clauses, spacy.pipeline.pipe(texts)), strict=True))
@@ -32,7 +32,7 @@ def same_roles(pairs: PairText, spacy: Parser) -> np.ndarray:
 
 
 def _clauses(doc: Any) -> set[tuple[str, str, str]]:
-    """Return subject, verb and object of each clause that has all three."""
+    """Return the stems of subject, verb and object of each clause that has all three."""
     found = set()
     for verb in doc:
         by = {child.dep_: child for child in verb.children}

@@ -34,7 +34,6 @@ def open_encoder(folder: Path) -> SentenceEncoder:
 )
 def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
     """Return the cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side has no
-    token. With averaging encoders, the value of a row depends on that row alone. With recurrent
-    encoders, the last bits depend on the number of rows in a block."""
+    token. With recurrent encoders, the last bits depend on the number of rows in a block."""
     cosine = cosines(*map(encoder.embed, (pairs.reference_text, pairs.translation_text)))
     return cosine.astype(np.float32).clip(-1.0, 1.0)

@@ -25,8 +25,8 @@ PARAGRAM = Resource(
 )
 def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
     """Return the cosine of both sides' mean word vectors: float32 [n] in [-1, 1]. Unknown words
-    have the vector that `WordVectors.at` gives them. The value is 0 if a side has no known word or
-    its mean is zero. The value of a row depends on that row alone, to the last bit."""
+    have the vector that `WordVectors.at` returns. The value is 0 if a side has no known word or its
+    mean is zero. The value of a row depends on that row alone, to the last bit."""
     rows = paragram.rows(pairs.vocabulary)
     vectors, known = paragram.at(rows), rows >= 0
     cosine = np.zeros(len(pairs), np.float32)

@@ -1,8 +1,4 @@
-"""Probabilities of the reference and of the source according to translation models.
-
-A low `source_score` is a sign of a wrong translation. A low `reference_score` is a sign of a
-reference that does not fit its source.
-"""
+"""Probabilities of the reference and of the source according to translation models."""
 
 from __future__ import annotations
 
@@ -48,7 +44,7 @@ def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarra
 
 
 _found: WeakKeyDictionary[PairText, tuple[Translator, np.ndarray]] = WeakKeyDictionary()
-"""Model and scores for pairs that are being scored. `source_score` and `dual_score` share them."""
+"""Model and values of `source_score` by pairs, which `dual_score` reuses."""
 
 
 _FORWARD_MODEL = Resource(
@@ -70,8 +66,7 @@ _FORWARD_MODEL = Resource(
 )
 def source_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
     """Return log p(source | translation) per subword, as defined by `log_probability`: float32 [n].
-    Use this scorer to find wrong translations. After a mistranslation, the source is seldom
-    probable."""
+    Use this scorer to find wrong translations, which rarely make the source probable."""
     assert pairs.source_text is not None
     model, values = _found.get(pairs, (None, None))
     if values is None or model is not forward_model:
@@ -105,8 +100,8 @@ def log_probability(given: pa.Array, wanted: pa.Array, model: Translator) -> np.
     """Return log p(wanted | given) per subword for two columns of text: float32 [n], at most 0.
 
     The logarithm is natural, and subwords include the end of sentence, as in `translation_score`.
-    The value is NaN if a side is empty or has more subwords than the model accepts. Equal pairs are
-    scored once. The last bits of a value depend on the other rows in a block.
+    The value is NaN if `Translator.score` has no value, as for empty sides. The last bits of a
+    value depend on the other rows in a block.
     """
     distinct, back = distinct_pairs(given, wanted)
     scores = model.score(*map(list, zip(*distinct, strict=True)))

@@ -28,8 +28,7 @@ _CHARACTERS = 16_384  # characters per batch in CTranslate2, including padding
 
 def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTransformer:
     """Load a model from a folder or the Hub. On a GPU, the model computes in float16. On a CPU,
-    CTranslate2 computes the model if its float32 cosines equal torch's. It then uses float32
-    (`compute_type` auto) or int8."""
+    `compute_type` applies as in `accelerate`."""
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
 
     model = sentence_models.load_sentence_model(sentence_models.find_model(str(path)))
@@ -82,10 +81,9 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
     """Return the cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side is
     empty.
 
-    Each distinct text is encoded once. Other texts in the batch change a value only by rounding:
-    below 1e-5 in float32, and below 1e-2 in float16 on GPUs. Swapping the two sides does not change
-    the value. Texts that exceed the model's limit are truncated. int8 changes cosines by up to
-    about 0.03.
+    Texts that exceed the model's limit are truncated. Swapping the two sides does not change the
+    value. Other texts in the batch change a value only by rounding: below 1e-5 in float32, and
+    below 1e-2 in float16 on GPUs. int8 changes cosines by up to about 0.03.
     """
     sides = pairs.reference_text, pairs.translation_text
     texts = pa.concat_arrays(sides).cast(pa.string())
@@ -115,9 +113,9 @@ def encode(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
 def _in_batches(
     model: Any, work: Callable[[list[Any]], np.ndarray], items: list[Any], lengths: list[int]
 ) -> np.ndarray:
-    """Apply `work` to all items. If torch computes the model, `work` is called once, because the
-    library makes batches of similar length. If CTranslate2 computes it, `work` is called in
-    parallel on batches of limited size with padding."""
+    """Apply `work` to all items. If torch computes the model, `work` is called once, because
+    sentence-transformers makes batches of texts of similar length. If CTranslate2 computes the
+    model, `work` is called in parallel on such batches."""
     from paraloom.models.scorers.fast_networks import parallel
 
     if not (threads := parallel(model)) or not items:
@@ -143,8 +141,8 @@ def _in_batches(
 
 
 def encode_on_gpu(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
-    """Encode texts on a GPU while threads tokenise the next batches. The GPU is waited for only at
-    the end. In the library's own loop, it is idle most of the time."""
+    """Encode texts on a GPU while threads tokenise the next batches. In the loop of
+    sentence-transformers, the GPU is idle most of the time."""
     import torch
 
     if not texts:
@@ -181,12 +179,10 @@ def encode_on_gpu(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
     whole_shard=True,
 )
 def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndarray:
-    """Return the model's score of (reference, translation): float32 [n]. Equal pairs are scored
-    once.
+    """Return the model's score of (reference, translation): float32 [n].
 
     An entailment model gives the lower of two probabilities: that the reference entails the
-    translation, and that the translation entails the reference. Other pairs in the batch change a
-    value only by rounding, as in `sentence_similarity`.
+    translation, and that the translation entails the reference.
     """
     distinct, back = distinct_pairs(pairs.reference_text, pairs.translation_text)
     label = _entailment(cross_encoder_model)
@@ -209,7 +205,7 @@ def _predict(model: CrossEncoder, pairs: list[tuple[str, str]], *, softmax: bool
 
 
 def _entailment(model: CrossEncoder) -> int | None:
-    """Return the index of the label `entailment`, or None for a model with one output."""
+    """Return the index of the label `entailment`, or None if the model does not have it."""
     labels = _labels(model) if model.num_labels > 1 else []
     return labels.index("entailment") if "entailment" in labels else None
 

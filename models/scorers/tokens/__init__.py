@@ -1,1 +1,1 @@
-"""Scorers that compare the tokens of the two sides."""
+"""Scorers of tokens and words."""

@@ -63,8 +63,8 @@ def content_overlap(pairs: PairText) -> np.ndarray:
     """Return the F1 of content word stems, counted with repetitions: float32 [n] in [0, 1].
 
     F1 is twice the number of shared stems, divided by the number of all stems. "A man sits on a
-    rock" and "The man is sitting on a rock" have 1. A content word has a letter or a digit, and is
-    not a function word. The value is 1 if neither side has content words.
+    rock" and "The man is sitting on a rock" have the value 1. A content word has a letter or a
+    digit, and is not a function word. The value is 1 if neither side has content words.
     """
     ids = content_ids(pairs)
     reference, translation = (_content(side, ids) for side in (pairs.reference, pairs.translation))
@@ -74,7 +74,8 @@ def content_overlap(pairs: PairText) -> np.ndarray:
 
 
 def content_ids(pairs: PairText) -> np.ndarray:
-    """Return the stem id of each vocabulary word, −1 if it is not a content word: int32 [v]."""
+    """Return the stem id of each word in the vocabulary: int32 [v]. It is −1 for function words and
+    for tokens without a letter or a digit."""
     words = pairs.vocabulary.to_pylist()
     stems = pa.array([content_stem(word, pairs.language) for word in words], pa.string())
     encoded = stems.dictionary_encode()

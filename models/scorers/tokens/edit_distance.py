@@ -29,8 +29,7 @@ def length_ratio(pairs: PairText) -> np.ndarray:
 )
 def edit_distance(pairs: PairText) -> np.ndarray:
     """Return the Levenshtein distance in tokens, divided by the tokens of the longer side: float32
-    [n]. Insertions, deletions and substitutions cost 1. Values range from 0 to 1. The value is 0 if
-    both sides are empty."""
+    [n] in [0, 1]. The value is 0 if both sides are empty."""
     distance = cpdist(
         _strings(pairs.reference), _strings(pairs.translation), scorer=Levenshtein.distance
     )

@@ -20,8 +20,8 @@ from paraloom.models.text.vectors import WordVectors, load_vectors
 )
 def mean_idf(pairs: PairText, idf: WordVectors) -> np.ndarray:
     """Return the mean inverse document frequency of the tokens of both sides: float32 [n]. Unknown
-    words have the value of the row `UUUNKKK` in `idf`. Without such a row, they are left out. The
-    value is 0 if no word is left."""
+    words have the value of the row `UUUNKKK` in `idf`. They are left out if there is no such row.
+    The value is 0 if no word is left."""
     if idf.dim != 1:
         raise UserError(f"mean_idf needs a table of one number a word, this one has {idf.dim}")
     rows = idf.rows(pairs.vocabulary)

@@ -14,9 +14,7 @@ _BITS = 63
 )
 def trigram_overlap(pairs: PairText) -> np.ndarray:
     """Return the shared trigrams, divided by the trigrams of the side with fewer: float32 [n] in
-    [0, 1].
-
-    Trigrams are counted with repetitions. The value is 0 if a side has fewer than 3 tokens.
+    [0, 1]. Trigrams are counted with repetitions. The value is 0 if a side has fewer than 3 tokens.
     """
     fewer = np.minimum(pairs.reference.lengths, pairs.translation.lengths) - 2
     return np.asarray(_shared(pairs, 3) / np.maximum(fewer, 1), np.float32)
@@ -63,7 +61,8 @@ def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.nd
     key = key[rows[: len(key)] == rows[n - 1 :]]
     key.sort()
 
-    # The last occurrence of an n-gram in the reference precedes its first in the translation.
+    # In `key`, the last occurrence of an n-gram in the reference is directly before its first
+    # occurrence in the translation.
     differ = np.append(key[:-1] ^ key[1:], 2)  # 0: same n-gram and side; 1: only the side differs
     last = np.flatnonzero(differ == 1)
     shared = np.bincount(key[last] >> (bits + 1), minlength=count)

@@ -8,7 +8,7 @@ from paraloom.models.scorers.base import scorer
 from paraloom.models.text.tokens import PairText
 
 _LONGEST = 50  # tokens of a phrase
-_LEAST = (3, 6)  # repeated tokens; 6 in languages whose letters are tokens
+_LEAST = (3, 6)  # minimum repeated tokens; 6 in languages without spaces, where letters are tokens
 
 
 @scorer(
@@ -20,10 +20,10 @@ def repetition(pairs: PairText) -> np.ndarray:
     """Return the share of the translation's tokens that repeat the phrase just before them: float32
     [n].
 
-    Values are in [0, 1); a translation without tokens has 0. A phrase of 1 to 50 tokens counts if
-    the whole phrase is repeated and its repeats have at least 3 tokens. "very very" has 1 such
-    token, and "hand in hand in" has 2. The minimum is 6 tokens in languages whose letters are
-    tokens. A phrase of punctuation only does not count.
+    Values are in [0, 1). A translation without tokens has the value 0. A phrase of 1 to 50 tokens
+    counts if the whole phrase is repeated and its repeats have at least 3 tokens, or 6 in languages
+    without spaces. "very very" has 1 such token, and "hand in hand in" has 2. A phrase of
+    punctuation only does not count.
     """
     side, least = pairs.translation, _LEAST[is_unspaced(pairs.language)]
     ids, rows = side.ids, side.rows

@@ -27,8 +27,7 @@ def unmatched_words(pairs: PairText, paragram: WordVectors) -> np.ndarray:
 
     A content word whose stem is missing on the other side counts 1 − c. c is the highest cosine
     with a content word of the other side, or 0 if the cosine is negative or a vector is missing.
-    Use this scorer to find words that a translation added, dropped or swapped. A mean over the
-    sentence changes little if one word is wrong.
+    Use this scorer to find words that a translation added, dropped or replaced.
     """
     stems = content_ids(pairs)
     rows = paragram.rows(pairs.vocabulary)
