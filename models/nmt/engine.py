@@ -181,7 +181,10 @@ class Engine:
             return [sorted(drawn, key=lambda each: -each.score) for drawn in found]
 
         def submit(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
-            """Draw on request. The seed must not change before the first batch is drawn."""
+            """Return a function that draws translations.
+
+            The seed must not change before the first batch is drawn.
+            """
 
             def wait() -> list[Ranked]:
                 nonlocal seeded
