@@ -71,8 +71,8 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
     one language, because the first rows of the bitext were not translated.
 
     Returns:
-        A message about the sides in another language, and whether the mistake is certain. The
-        message is empty if no such side is found.
+        A message about these sides, which is empty if there are none, and whether the mistake is
+        certain.
     """
     wrong = {
         side: of

@@ -264,7 +264,7 @@ class RunRecord(Lenient):
         return {**values, "config": self.config.model_dump(mode="json")}
 
     def roll_up(self) -> dict[str, Any]:
-        """The content of manifest.json, without stages' values that equal the run's values."""
+        """The content of manifest.json, without values of stages that equal those of the run."""
         stages = {}
         for name, of in self.stages.items():
             left = {"reads", "inputs", *(["config"] if name not in self.outdated else [])}
