@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 class Translated(Measurements):
     """Measurements of a shard, beside the translator's `Counters`."""
 
-    # Rows that were not translated, by the configuration key with this effect.
+    # Counts of rows that needed no translation. Keys are the responsible configuration keys.
     saved: dict[str, Saved] = Field(default_factory=dict)
     converted: str | None = None  # SHA-256 of the converted model
     compute_type: Precision | None = None  # number type of the model's weights
@@ -62,7 +62,7 @@ class TranslationJob:
     seed: int = 1  # for translations that are drawn at random
     distinct: bool = False  # whether equal texts of a shard are translated once
     direction: Direction = BACK
-    key: str = ""  # digest of all that translations depend on; "" if none are reused
+    key: str = ""  # digest of all that translations depend on; "" without `reuse`
     reuse: Sequence[str] = ()  # folders of other runs, whose translations may be reused
 
 
@@ -148,7 +148,8 @@ class _Translate(OverlappingDoFn):
             saved = Saved(rows=len(spared), tokens=tokens)
             numbers["saved"] = {"nmt.reuse" if kept else "input.unique": saved}
         parts = with_translations(table, made, unit.candidates, job.direction)
-        # Units overlap, so the time of a unit begins when the previous unit finished.
+        # Units overlap. To count no second twice, a unit's time is counted from the end of the
+        # previous unit.
         started, pieces = max(self._started, self.latest["ended"]), [(unit.name, *parts)]
         receipt = self.commit(unit.rows, pieces, Translated(**numbers), started=started)
         self.latest["ended"] = time.monotonic()

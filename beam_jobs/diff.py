@@ -143,7 +143,7 @@ def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDi
 
 
 def _largest(*sides: pa.ChunkedArray) -> float:
-    """Return the largest difference of floats; inf for other types, or if a value is missing."""
+    """Return the largest difference of floats, or inf for other types and missing values."""
     if not pa.types.is_floating(sides[0].type):
         return np.inf
     first, second = (side.cast(pa.float64()).to_numpy() for side in sides)

@@ -1,9 +1,10 @@
 """Generation: language models make candidates for every pair, beside the back-translations.
 
 The candidates of a pair are neighbours: first back-translations, then the answers of each generator
-in the order of the configuration. `candidate` numbers them, with gaps for rejected candidates. If
-the run has a translation model, it gives each candidate its `translation_score`, the
-log-probability of the candidate given the source, per subword.
+in the order of the configuration. The column `candidate` has the number of each candidate. The
+numbers of rejected candidates are missing. If the run has a translation model, it gives each
+candidate its `translation_score`, the log-probability of the candidate given the source, per
+subword.
 """
 
 from __future__ import annotations

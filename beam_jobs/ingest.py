@@ -45,7 +45,7 @@ _SHARDS_PER_UNIT = 8  # a crashed worker loses at most one unit
 class IngestMeasurements(Measurements):
     """Measurements of a unit."""
 
-    # Rows that will not be translated, by the configuration key that rejects them.
+    # Counts of rows that will not be translated. Keys are the configuration keys that reject them.
     saved: dict[str, Saved] = Field(default_factory=dict)
     cleaned: dict[str, int] = Field(default_factory=dict)  # accepted pairs that changed, by kind
 
@@ -249,8 +249,8 @@ class _WriteShards(UnitDoFn):
     ) -> np.ndarray:
         """Return the reason for rejecting each pair of a block, or "": object [n].
 
-        `repeated` has the results of the passes for ids, pairs and near-copies. The rows of `side`
-        that will not be translated are added to `saved`.
+        `repeated` has the results of the passes for ids, pairs and near-copies. `side` is the side
+        that is translated. The counts of rows that will not be translated are added to `saved`.
         """
         duplicates, repeats, near = repeated
         languages, why = self.reading.languages, np.full(len(block.lines), "", object)

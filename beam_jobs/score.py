@@ -185,7 +185,9 @@ def run(
     keys: Mapping[str, str] | None = None,
     max_rejected: float = 1.0,
 ) -> Result:
-    """Score `units` into `output`; reject at most the share `max_rejected` of the rows.
+    """Score the pairs of `units`, and write the scored pairs into `output`.
+
+    Raise a UserError if the share of rejected rows is larger than `max_rejected`.
 
     If a resource is a model, one process scores with all cores, so that the model is loaded once.
     `keys` are digests of what each score depends on, except the pairs. A column with the same key

@@ -60,7 +60,8 @@ def load(build: Callable[[], Any], folder: Path) -> Any:
 _TRUSTED = ("sentence_transformers.", "torch.nn.", "paraloom.models.embeddings.")
 _NAMING = ("modules.json", "router_config.json", "config.json")  # files with class names
 _CLASSES = ("type", "activation_function", "activation_fn")  # keys with class names in them
-# Bounds on settings that cost time or Python objects. `bounded_by_files` limits only tensors.
+# Upper limits of settings. Larger values would cost much time, or memory for Python objects, and
+# `bounded_by_files` limits only the memory of tensors.
 _LARGEST = {
     r".*(layer|block|depth|stage|expert|group|head)(s|_sizes)?": 1_000,
     r"num_labels": 1 << 16,
@@ -78,8 +79,9 @@ _HARMLESS = {
 def _check_settings(folder: Path) -> None:
     """Raise a UserError if the settings name third-party code, huge sizes, or loaders' arguments.
 
-    Links to folders are errors, too. The library would import a class from a Python file in the
-    model's folder even without `trust_remote_code`.
+    The check for third-party code is necessary because sentence-transformers imports a class from a
+    Python file in the model's folder even without `trust_remote_code`. A link to a folder is an
+    error, because the settings behind the link would not be checked.
     """
     for file in sorted(folder.rglob("*")):
         if file.is_dir() and file.is_symlink():

@@ -83,7 +83,7 @@ class Opus(Moses):
 
 
 class Tsv(BitextReader):
-    """Tab-separated: source and reference, or id, source and reference, as in the first line."""
+    """Tab-separated, with two columns (source, reference) or three (id, source, reference)."""
 
     name = "tsv"
     columns = ("id", "source", "reference")

@@ -11,7 +11,8 @@ from paraloom.beam_jobs.bitext.rows import Bitext
 from paraloom.models.errors import UserError
 
 _FILES = 20  # files to sample
-_STEPS = {30_000: 500, 100_000: 1_000, 300_000: 2_000, 1_000_000: 5_000}  # by largest total
+# Number of rows per shard, by the largest total number of rows for which it is used.
+_STEPS = {30_000: 500, 100_000: 1_000, 300_000: 2_000, 1_000_000: 5_000}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

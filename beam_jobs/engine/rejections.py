@@ -37,7 +37,7 @@ class _Rejections:
     limit: Limit
     rows: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    files: dict[str, str] = field(default_factory=dict)  # by reason, a file with rejected rows
+    files: dict[str, str] = field(default_factory=dict)  # by reason: a file with rejected rows
 
     def add(self, receipt: Receipt) -> None:
         self.rows += receipt.rows_in

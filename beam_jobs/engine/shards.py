@@ -110,10 +110,10 @@ class Unit:
 
 
 class Saved(BaseModel):
-    """Number of rows that were not translated, and number of Moses tokens in their sources."""
+    """Counts of the rows that needed no translation."""
 
     rows: int
-    tokens: int
+    tokens: int  # number of Moses tokens in these rows, on the side that is translated
 
 
 class Measurements(BaseModel):
@@ -168,7 +168,7 @@ class Receipt(BaseModel):
 
 
 def content_key(*parts: object) -> str:
-    """Return the SHA-256 of `parts`, everything that a result depends on, as JSON.
+    """Return the SHA-256 of `parts` as JSON. `parts` must contain all that a result depends on.
 
     >>> content_key("score", {"b": 1, "a": 2}) == content_key("score", {"a": 2, "b": 1})
     True

@@ -85,7 +85,7 @@ class OverlappingDoFn(UnitDoFn):
         self.in_flight = deque[tuple[int, Future[Receipt]]]()  # number of rows, future receipt
 
     def room(self, unit: Any) -> int:
-        """Return how many rows of other units may be in progress beside a unit; 0 for none."""
+        """Return how many rows of other units may be in progress beside a unit."""
         raise NotImplementedError
 
     def ended(self, receipt: Receipt) -> None:

@@ -63,7 +63,7 @@ def one_process(arguments: Sequence[str], accelerator: str | None) -> list[str]:
 
 
 def label(options: PipelineOptions, work: str) -> None:
-    """Label the job to submit with the digest of its work."""
+    """Add a label with the digest `work` to the options of the job to submit."""
     cloud = options.view_as(GoogleCloudOptions)
     cloud.labels = [*(cloud.labels or ()), f"{_LABEL}={work}"]
 

@@ -28,7 +28,7 @@ _USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\
 
 
 def user_error(text: str) -> UserError | None:
-    r"""Find a worker's UserError in a runner's error message; None if it contains none.
+    r"""Find a worker's UserError in a runner's error message. Return None if there is no UserError.
 
     >>> user_error("Traceback …\nUserError: a: no such file [while running 'Score']")
     UserError('a: no such file')

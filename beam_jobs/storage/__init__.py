@@ -129,7 +129,7 @@ def exists(path: str) -> bool:
 
 
 def names(folder: str) -> list[str]:
-    """Return the sorted names of the visible files in `folder`; none if it does not exist."""
+    """Return the sorted names of the visible files in `folder`, which need not exist."""
     if not is_remote(folder):
         try:
             with os.scandir(folder) as entries:
@@ -140,7 +140,7 @@ def names(folder: str) -> list[str]:
 
 
 def sizes(folder: str) -> dict[str, int]:
-    """Return the names and sizes of the visible files in `folder`; none if it does not exist."""
+    """Return the sizes of the visible files in `folder` by name. The folder need not exist."""
     if not is_remote(folder):
         return {name: size(join(folder, name)) for name in names(folder)}
     found = {entry.path.rsplit("/", 1)[1]: entry.size for entry in _listed(f"{folder}/", "/")}

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, cast
 
 from paraloom.models.errors import UserError
 
-# For its traces, the library would request the bucket for each client and each missing object.
+# Otherwise, Google's library requests the bucket's metadata for OpenTelemetry traces: once per
+# client, and again after a missing object.
 os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
 
 
@@ -73,7 +74,9 @@ class _Google:
 
         anonymous = options.view_as(GoogleCloudOptions).no_auth
         if not anonymous:
-            google.auth.default()  # raises an error; Beam would wait 20 seconds and continue
+            # Raises an error if there are no credentials. Beam would only wait for 20 seconds and
+            # continue without credentials.
+            google.auth.default()
         self._client = create_storage_client(options, use_credentials=not anonymous)
 
     def _object(self, bucket: str, name: str) -> Any:

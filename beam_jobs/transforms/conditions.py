@@ -157,7 +157,7 @@ _FINAL = r"[.!?…。！？．؟۔।॥։።][\"'”’“‘»«›)\]）」�
 
 
 def _letters(text: pa.Array, language: str) -> np.ndarray:
-    """Share of letters, with combining marks, among characters that are not spaces: 0 to 1."""
+    """Return the share of letters and combining marks among all characters except spaces."""
     letters = pc.utf8_length(pc.replace_substring_regex(text, r"[^\p{L}\p{M}]+", ""))
     visible = pc.utf8_length(pc.replace_substring_regex(text, r"\s+", ""))
     return np.asarray(letters.to_numpy() / np.maximum(visible.to_numpy(), 1))

@@ -80,9 +80,10 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
 
 
 def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """For rows that fail exactly one of the `conditions`, return its number and the distance to it.
+    """Return the only condition that each row fails, and the distance to its nearest bound.
 
-    The number is int [n], −1 for other rows. The distance is float64 [n], to the nearest bound.
+    The condition is its number in `conditions`, int [n], and −1 if the row fails no condition or
+    several conditions. The distance is float64 [n].
     """
     failed, which, distance = np.zeros((3, table.num_rows))
     for number, (_, fails, values, bounds) in enumerate(conditions(table, criteria)):

@@ -43,7 +43,10 @@ def content_ids(*columns: pa.Array) -> pa.StringArray:
 
 
 def counted(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Number rows with the same hash from 1, in the order of (unit, row): int64 [n]."""
+    """Return the position of each row among the rows with the same hash: int64 [n].
+
+    Positions begin with 1. Rows are in the order of (unit, row).
+    """
     order = np.lexsort((rows, units, hashes[:, 1], hashes[:, 0]))
     ordered, at, found = hashes[order], np.arange(len(order)), np.empty(len(order), np.int64)
     first = np.concatenate([[0], at[1:] * (ordered[1:] != ordered[:-1]).any(axis=1)])
@@ -52,11 +55,11 @@ def counted(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarr
 
 
 def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Mark rows with the hash of an earlier row, in the order of (unit, row): bool [n]."""
+    """Return whether an earlier row, in the order of (unit, row), has the same hash: bool [n]."""
     return counted(hashes, units, rows) > 1
 
 
 def counted_if_shared(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Number rows as `counted` does, but 0 if no other row has the same first half of the hash."""
+    """Return the values of `counted`, and 0 for rows whose first half of the hash is unique."""
     _, of, sizes = np.unique(hashes[:, 0], return_inverse=True, return_counts=True)
     return np.where(sizes[of] > 1, counted(hashes, units, rows), 0)

@@ -44,7 +44,7 @@ Ranks = Callable[[dict[str, int]], dict[str, list[int]]]
 
 
 def sortable(score: np.ndarray) -> np.ndarray:
-    """Map float32 [n] to uint32 [n] in the same order. −0 and 0 are equal.
+    """Convert float32 [n] into uint32 [n] that are in the same order. −0 and 0 become equal.
 
     >>> list(np.argsort(sortable(np.array([0.5, -2.0, 0.0], np.float32))))
     [np.int64(1), np.int64(2), np.int64(0)]
@@ -59,8 +59,9 @@ class Sketch:
     """A sample of keys. Each key in `levels[l]` (uint64) represents 2^l rows."""
 
     levels: list[np.ndarray] = field(default_factory=list)
-    over: int = 0  # by how many rows at most the number of rows up to a key is too large
-    under: int = 0  # by how many rows at most it is too small
+    # Largest errors, in rows, of the number of rows up to a key:
+    over: int = 0  # if the number is too large
+    under: int = 0  # if the number is too small
 
     @property
     def rows(self) -> int:
@@ -84,7 +85,7 @@ class Sketch:
             self.levels[level + 1] = np.concatenate([self.levels[level + 1], kept])
 
     def windows(self, ranks: Iterable[int]) -> Windows:
-        """Bound the keys at `ranks`."""
+        """Return the smallest and the largest possible key at each of `ranks`."""
         wanted = np.array([rank for rank in ranks if 0 <= rank < self.rows], np.int64)
         if not len(wanted):
             return Windows(wanted, np.empty(0, np.uint64), np.empty(0, np.uint64))

@@ -82,8 +82,9 @@ def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precisio
     if wanted != "auto":
         return wanted
     supported = [ctranslate2.get_supported_compute_types("cuda", device) for device in gpus]
-    choices: tuple[Precision, ...] = ("float16", "bfloat16")
-    for choice in reversed(choices) if family in ("MADLAD", "T5", "mT5") else choices:
+    large = family in ("MADLAD", "T5", "mT5")  # their values exceed the range of float16
+    choices: tuple[Precision, ...] = ("bfloat16",) if large else ("float16", "bfloat16")
+    for choice in choices:
         if gpus and all(choice in types for types in supported):
             return choice
     return "float32"

@@ -101,8 +101,8 @@ class NmtOptions(Options):
     2019), including articles and commas; 1: no penalty. Usual values are 1.1 to 1.3."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "auto"
     """Number type of the weights. float16 and bfloat16 need a GPU. auto: float16 on GPUs that
-    support it, and float32 elsewhere. T5, mT5 and MADLAD use bfloat16 instead if the GPU supports
-    it, because their values exceed the range of float16."""
+    support it, and float32 elsewhere. T5, mT5 and MADLAD never use float16, because their values
+    exceed its range: auto is bfloat16 on GPUs that support it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device for decoding. auto uses all working GPUs (`CUDA_VISIBLE_DEVICES` limits them), or the
     CPU."""

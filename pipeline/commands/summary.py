@@ -26,7 +26,9 @@ def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
     table = _stages(record.stages, ran)
     many = 1 if record.config.chats else record.config.nmt.candidates
     if many > 1 and "back_translate" in record.stages:
-        table.caption = f"from back_translate on, each source has {many} rows, one per candidate"
+        table.caption = (
+            f"back_translate and later stages have {many} rows per source, one per candidate"
+        )
     out.print(table)
     rejected = {n: s.rejected for n, s in record.pair_records.items() if s.round is None}
     if any(rejected.values()):

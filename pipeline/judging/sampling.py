@@ -173,7 +173,7 @@ def _in_order(
     for cell, rows in waiting.items():
         for row in rows:
             cells_of.setdefault(row, []).append(cell)
-    shown = Counter[tuple[str, Any]]()  # by cell: number of chosen rows × cells of its column
+    shown = Counter[tuple[str, Any]]()  # for each cell: number of chosen rows × cells of its column
     chosen: list[int] = []
     taken: set[tuple[str, str]] = set()
     while len(chosen) < count and any(waiting.values()):

@@ -119,7 +119,7 @@ def remote_paths(config: Config) -> list[str]:
 
 
 def check(config: Config, steps: Sequence[PlannedStage]) -> None:
-    """Check before any stage runs that input files exist, and run the check of each stage."""
+    """Check that the input files exist and call each stage's check, before any stage runs."""
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
         # Only the first file of several checkpoints is checked.
@@ -194,7 +194,11 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
 
 
 def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _State) -> None:
-    """Mark the stage of a damaged part file as suspect, or raise the error if there is none."""
+    """Mark the stage whose folder contains a damaged part file as suspect.
+
+    Raise `error` if the file is in no stage's folder. Raise a UserError if the file was damaged and
+    made again before.
+    """
     path = error.path
     folders = {step.path: step.run.folder(step.stage.name) for step in steps}
     stage = next((n for n, folder in folders.items() if path.startswith(f"{folder}/")), None)

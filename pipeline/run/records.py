@@ -65,7 +65,8 @@ class PairsRecord(StageRecord, stage="select"):
     shards: int = 0  # number of part files
     worker_seconds: float = 0.0  # total time that workers spent on rows
     metrics: dict[str, Any] = {}  # Beam counters of the job
-    saved: dict[str, Saved] = {}  # rows not translated because of nmt.reuse or input.unique, by key
+    # Counts of rows that needed no translation. Keys are configuration keys such as nmt.reuse.
+    saved: dict[str, Saved] = {}
     cleaned: dict[str, int] = {}  # number of pairs that `input.clean` changed, by kind
     # For a corpus only:
     unigram_f1: float | None = None  # the median of a sample of about 10,000 pairs

@@ -71,7 +71,7 @@ class Stage:
 
     @classmethod
     def of(cls, name: str, module: Mapping[str, Any]) -> Stage:
-        """Make a stage from the values of a module whose names are fields of `Stage`."""
+        """Make a stage from its module. A global with the name of a field sets the field."""
         row = TABLE[name]
         given: dict[str, Any] = {"depends_on": tuple(row.reads.split())}
         if name in RESOURCES or row.pairs:
@@ -171,7 +171,7 @@ def rejected_rows(receipts: Iterable[Receipt]) -> dict[str, int]:
 
 
 def saved_rows(receipts: Iterable[Receipt]) -> dict[str, Saved]:
-    """Count the rows that were not translated because of a configuration key, by key."""
+    """Count the rows that needed no translation, for each responsible configuration key."""
     total: dict[str, Saved] = {}
     for receipt in receipts:
         for key, values in receipt.numbers.get("saved", {}).items():

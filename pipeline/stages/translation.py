@@ -92,7 +92,7 @@ class Model(NamedTuple):
         )
 
     def tags(self) -> list[Any]:
-        """Return the model's language tags for keys. The list is empty if there are none."""
+        """Return the model's language tags for keys, or an empty list if it uses no tags."""
         layout = self.open().layout
         # Keys contain an empty prompt for compatibility with version 0.2.
         return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []

@@ -144,7 +144,7 @@ def serve(requests: socket.socket) -> None:
     gc.freeze()  # keeps the memory pages of these objects shared
     gc.enable()
     logging.root.setLevel(level)
-    pipes: dict[int, int] = {}  # by the worker's process id
+    pipes: dict[int, int] = {}  # key: the worker's process id
 
     def report(*_: object) -> None:
         with suppress(ChildProcessError):

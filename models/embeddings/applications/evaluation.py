@@ -97,7 +97,7 @@ class Report:
     mteb: list[list[float]]  # [models][benchmarks]
 
     def mean(self, model: int, group: str) -> LabelCorrelation:
-        """Return the mean over a group's data sets; NaN if one correlation is undefined."""
+        """Return the mean over a group's data sets, or NaN if a correlation is undefined."""
         pairs = zip(self.data, self.correlations[model], strict=True)
         found = [correlation for data, correlation in pairs if data.group == group]
         return LabelCorrelation(*(float(column) for column in np.mean(found, axis=0)))

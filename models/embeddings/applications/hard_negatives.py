@@ -1,4 +1,4 @@
-"""Search for the nearest sentences in a large corpus with faiss, and bounds on hard negatives.
+"""The search for the nearest sentences in a corpus with faiss, and the bounds on hard negatives.
 
 The names of the bounds are the names in sentence-transformers' `mine_hard_negatives`.
 """

@@ -51,7 +51,7 @@ def sentence_files(*paths: Path | str) -> dict[str, Path]:
     """Find the files at paths and in folders, and the Parquet files of data sets on the Hub.
 
     Returns:
-        Files by name. A name is the path from the given folder on without suffix, such as
+        Files by name. A name is the path relative to the given folder, without suffix, such as
         `sts/2012/MSRpar`. Suffixes or parent folders are added to names that are not unique.
     """
     found = list(dict.fromkeys(of for path in paths for of in _named(path)))

@@ -13,7 +13,8 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # as in Kingma & Ba (2015), and torch'
 _MEMORY = 400  # steps after which a first moment has faded: 0.9^400 = 5e-19
 _GAPS = np.arange(_MEMORY, 0, -1)
 _FADES = np.append(BETA1 ** np.arange(_MEMORY + 1), 0.0)
-# cⱼ εⱼⁱ for each gap j and i = 0 … 3, without the factors that depend only on the step:
+# The factors of cⱼ εⱼⁱ (see `EmbeddingMatrix`) that depend on the gap j, [400, 4]. Rows are gaps
+# j = 400 … 1, and columns are powers i = 0 … 3. `_extend` multiplies by the step's factors.
 _SUMS = BETA1 ** _GAPS[:, None] * BETA2 ** (-_GAPS[:, None] / 2 * np.arange(1, 5))
 _TINY = 1e-30  # much less than (1e-6 ε)²; square roots of zeros and denormals are slow
 
@@ -43,8 +44,8 @@ class EmbeddingMatrix(nn.Module):
 
     where cⱼ and εⱼ do not depend on the row. The sum is computed when the row is next read, by a
     Gauss quadrature with two nodes: m · (a / (√v + α) + b / (√v + β)). The numbers a, b, α and β
-    preserve the sum's first four moments in ε. The approximation is close because √v is much larger
-    than all εⱼ, unless the row's gradients are below 1e-6.
+    are chosen so that a αⁱ + b βⁱ = Σⱼ cⱼ εⱼⁱ for the powers i = 0 … 3. The approximation is close
+    because √v is much larger than all εⱼ, unless the row's gradients are below 1e-6.
 
     Reading does not change the stored values. `weight`, float32 [size, dim], is not copied.
     """
@@ -70,7 +71,8 @@ class EmbeddingMatrix(nn.Module):
         self.second = torch.zeros_like(self.first)
         self.initial = self.weight.clone() if towards else None
         self.last = np.zeros(len(self.weight), np.int64)  # each row's last step with a gradient
-        self.pending = np.zeros((1024, 4))  # for each step s: Σ cⱼ (εⱼ / ε)ⁱ since s
+        # Row s, column i: the sum of cⱼ (εⱼ / ε)ⁱ over the steps after step s.
+        self.pending = np.zeros((1024, 4))
 
     def forward(self, rows: NDArray[np.int64]) -> Tensor:
         """Return the vectors of distinct `rows`, as a leaf tensor if gradients are enabled."""

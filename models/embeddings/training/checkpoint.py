@@ -47,7 +47,7 @@ class TrainingFolder:
         shutil.rmtree(self.folder)
 
     def last(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-        """Read the state and the tensors of the last checkpoint; None if there is no checkpoint."""
+        """Read the last checkpoint's state and tensors. Return None if there is no checkpoint."""
         steps = {int(path.name[5:]): path for path in self.folder.glob("step-*")}
         if not steps:
             return None

@@ -70,7 +70,7 @@ class Estimated(BaseModel):
     left_out: list[str] = []  # scorers that were not timed
     not_timed: list[str] = []  # stages without an estimate
     requests: int  # number of requests to each language model
-    generators: dict[str, Requests] = {}  # by language model, if it answered
+    generators: dict[str, Requests] = {}  # by name of a language model that answered
     translation_hours: float = 0.0  # on one machine
     translation_cost: float | None = None  # with --gpu-hour
     basis: list[str]  # sentences that explain the estimate
@@ -264,7 +264,7 @@ def _size(size: float) -> str:
 
 
 def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[str]:
-    """Return sentences that explain all estimates except that of the translation."""
+    """Return sentences that explain all estimates except the estimate of the translation."""
     how = "counted" if found.counted else "estimated from the files' sizes and beginnings"
     lines = [
         f"Rows: {how}; {found.rejected:.1%} of the rows read cannot be used.",

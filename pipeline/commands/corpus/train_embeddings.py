@@ -27,8 +27,8 @@ def command(
         list[str] | None,
         option(
             "FILE",
-            "Train on these pairs instead of a corpus: Parquet, tab-separated text (plain or "
-            "gzip), or a folder of Parquet files. Repeatable.",
+            "Train on these pairs instead of a corpus: Parquet, tab-separated text, CSV, JSON "
+            "Lines, or a folder of Parquet files. Repeatable.",
         ),
     ] = None,
     out: Annotated[str | None, option("DIR", "Run folder. The encoder is DIR/embeddings.")] = None,
@@ -38,8 +38,8 @@ def command(
 ) -> None:
     """With --pairs and --out, no configuration is needed.
 
-    --set changes options such as embeddings.development. To name columns or to weight files, set
-    embeddings.pairs in a configuration.
+    --set changes options such as embeddings.development. If the files have other column names, or
+    hard negatives, set embeddings.pairs in a configuration.
 
     Stages that are up to date are skipped. An interrupted run resumes.
     """

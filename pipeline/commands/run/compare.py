@@ -24,7 +24,7 @@ class Comparison:
 
     name: str  # the stage, followed by ", rejected" for rejected rows
     rows: tuple[int | None, int | None]  # None if a run has not finished the stage
-    differences: Mapping[str, ColumnDiff]  # by column; `ROW` has the rows of only one run
+    differences: Mapping[str, ColumnDiff]  # by column; key `ROW`: rows that only one run has
     tolerance: float = 0.0  # floats count as equal up to this difference
 
     @computed_field  # type: ignore[prop-decorator]

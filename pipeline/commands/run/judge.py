@@ -29,7 +29,10 @@ def command(
     ] = False,
     scale: Annotated[
         Literal["0-100", "yes-no"],
-        typer.Option(help="Label the shared meaning from 0 to 100, or as the same or not."),
+        typer.Option(
+            help="Judge how much of the meaning is shared, from 0 to 100, or only whether the "
+            "meaning is the same (yes or no)."
+        ),
     ] = "0-100",
     port: Annotated[int | None, option("N", "Port of the page.", min=1, max=65535)] = None,
 ) -> None:
@@ -60,7 +63,8 @@ def command(
             show(line)
         if selected is not False:  # rejected pairs do not measure the precision
             low, high = wilson(0.8 * (n := len(sample)), n)
-            show(f"{n:,} pairs: a precision of 80% is known to ±{50 * (high - low):.0f}")
+            within = f"±{50 * (high - low):.0f} percentage points"
+            show(f"{n:,} pairs would measure a precision of 80% to within {within}")
         show(f"{len(sample):,} pairs to judge at {server.url}")
         show("Ctrl-C stops; every judgment is saved at once")
         server.serve()

@@ -14,7 +14,7 @@ from paraloom.pipeline.run.run import Run
 class ColumnsRecord(StageRecord, stage="columns"):
     """The record of the scores in `score.columns`, by name."""
 
-    rows: dict[str, int]  # number of ids, with ids that the corpus lacks
+    rows: dict[str, int]  # number of ids, including ids that are not in the corpus
     digests: dict[str, str]
 
 
