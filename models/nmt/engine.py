@@ -180,14 +180,7 @@ class Engine:
             return [sorted(drawn, key=lambda each: -each.score) for drawn in found]
 
         def submit(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
-<<<<<<< HEAD
             """Return a function that draws samples. Its first draw locks the process's seed."""
-=======
-            """Return a function that draws translations.
-
-            The seed must not change before the first batch is drawn.
-            """
->>>>>>> marks
 
             def wait() -> list[Ranked]:
                 nonlocal seeded

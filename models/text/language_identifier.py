@@ -82,14 +82,7 @@ def _probable(found: Any, least: float) -> list[str]:
 
 
 def check_language(code: str, own: bool = False) -> None:
-<<<<<<< HEAD
     """Raise ValueError if a code is not in `LANGUAGES` or, with an `own` identifier, not valid."""
-=======
-    """Raise a ValueError if the identifier cannot return a language code.
-
-    Our identifier returns the codes in `LANGUAGES`. An `own` identifier may return any valid code.
-    """
->>>>>>> marks
     if not (parse_language(code) if own else code in LANGUAGES):
         short = short_code(code)
         hint = f"write {short}" if short in LANGUAGES else "they are as in ISO 639, such as cs, en"
