@@ -178,7 +178,8 @@ def beginning(path: str) -> tuple[bytes, int]:
         stream = as_text(source, path)
         while more := stream.read1(_TEXT - len(text)):
             text += more
-    seen = source.tell() - (len(text) == _TEXT)  # one byte less if the text continues
+    # If the text was cut at `_TEXT`, count one byte less, so that the file does not seem finished.
+    seen = source.tell() - (len(text) == _TEXT)
     if seen == size(path) and text and not text.endswith(b"\n"):
         text += b"\n"
     return bytes(text), seen
@@ -205,7 +206,7 @@ def _split(stream: BinaryIO, limit: int) -> Iterator[list[bytes]]:
     while chunk := stream.read(CHUNK):
         text = rest + chunk
         *lines, rest = text.split(b"\n")
-        rest = rest[: limit + 2]  # shows that the line is too long, even if it ends in half a CRLF
+        rest = rest[: limit + 2]  # without a final CR, still longer than `limit`
         yield _trim(lines, limit, crlf=b"\r" in text)
     if rest:
         yield _trim([rest], limit, crlf=True)

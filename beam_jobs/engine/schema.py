@@ -33,7 +33,7 @@ MEANINGS = {
     "source": "sentence in the foreign language",
     "reference": "{language} sentence of the bitext",
     "translation": "{language} translation of `source` by the model",
-    "candidate": "number of this translation of `source`; 0 is the translation model's best",
+    "candidate": "index among the translations of `source`; 0 is the translation model's best",
     "generator": "name of the generator that made `translation`",
     "translation_subwords": "number of subwords of `translation`, with the end of sentence",
     "reference_tokens": "number of Moses tokens in `reference`; letters in scripts without spaces",

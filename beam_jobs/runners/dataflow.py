@@ -71,7 +71,8 @@ def label(options: PipelineOptions, work: str) -> None:
 def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> PipelineResult:
     """Submit a job, or attach to the active job that does the same work.
 
-    Only the launcher that submitted a job without a label can use it; other launchers cancel it.
+    Only the launcher that submitted a job without a label can use the result of that job. Another
+    launcher that needs such a job cancels the job that it finds, and submits its own.
     """
     from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import Conflict

@@ -135,7 +135,7 @@ class PairScorer:
     def _add(self, scores: Scores, name: str, parts: Sequence[PairText]) -> None:
         values, reasons = zip(*(self._scored(name, part) for part in parts), strict=True)
         scores[name] = np.concatenate(values)
-        if any(map(np.any, reasons)):  # a reason is not empty
+        if any(map(np.any, reasons)):  # a row has a reason ("": none)
             scores.reasons[name] = np.concatenate(reasons)
 
     def _scored(self, name: str, pairs: PairText) -> tuple[np.ndarray, np.ndarray]:

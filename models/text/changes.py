@@ -157,7 +157,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
 
 
 def _auxiliary(clause: Any) -> Any:
-    """Return the finite auxiliary of a main clause that "not" may follow, or None."""
+    """Return the finite auxiliary of a main clause, or None if "not" cannot follow it."""
     root = clause.root
     subjects = [child for child in root.children if child.dep_ in ("nsubj", "nsubjpass", "expl")]
     verbs = [child for child in root.children if child.dep_ in ("aux", "auxpass")] or [root]
@@ -193,7 +193,8 @@ def _is_plain(phrase: Any) -> bool:
 
 
 def _beginning(phrase: Any, capital: bool) -> str:
-    """Return a phrase with a capital first letter, or without the capital at a sentence's start."""
+    """Return a phrase. If `capital`, its first letter becomes a capital. Otherwise, a capital that
+    it has only because it begins the sentence is removed."""
     text = str(phrase.text)
     if capital:
         return text[0].upper() + text[1:]

@@ -112,8 +112,11 @@ def _tokenized(text: pa.StringArray, language: str) -> pa.StringArray:
 
 @cache
 def _tokenizer(language: str) -> Callable[[str], list[str]]:
-    """Return Moses' tokeniser in C++, or sacremoses if the C++ version cannot be used. Languages
-    unknown to both have English abbreviations, and apostrophes as separate tokens."""
+    """Return Moses' tokeniser in C++, or sacremoses if the C++ version cannot be used.
+
+    For a language that neither knows, English abbreviations are used, and apostrophes become
+    separate tokens.
+    """
     # Threads can share a tokeniser, which has no state. XML escaping is off: `'s`, not `&apos;s`.
     try:
         from mosestokenizer import MosesTokenizer

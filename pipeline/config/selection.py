@@ -39,8 +39,9 @@ class SelectOptions(Options):
     See judging.md."""
     precision: Fraction = 0.9
     """Least precision of the deciles that `by: judged` chooses. The precision is the share of good
-    pairs, and the lower end of its Wilson interval must be at least this value. Among the
-    choices that reach it, the choice with the most pairs that meet `where` wins."""
+    pairs, and the lower end of its Wilson interval must be at least this value. Of the choices
+    that reach it, the one with the most pairs wins. Only pairs that meet the conditions in
+    `where` are counted."""
     good: Annotated[float, Field(gt=0, le=100)] = 70.0
     """Least label of a good pair, from 0 to 100, for `by: judged` and the precision of the corpus.
     If several people judged a pair, its label is the mean of their labels."""
@@ -76,8 +77,8 @@ class SelectOptions(Options):
     exclude: list[Annotated[str, InputPath(hub=True)]] = Field(default=[])
     """Evaluation sentences: files, folders or data sets of the Hub (`owner/name`,
     `owner/name@revision`). A pair is rejected if one side equals an evaluation sentence. It is also
-    rejected if the longer of the two contains 70% of the shorter one's sequences of five words. See
-    choosing-pairs.md."""
+    rejected if a side and an evaluation sentence share many words: the longer text contains 70% of
+    the shorter text's sequences of five words. See choosing-pairs.md."""
     exclude_similarity: Annotated[float | None, Field(ge=-1, lt=1)] = None
     """Also reject a pair if the cosine of one side and an evaluation sentence is above this value.
     `score.sentence_model` computes the cosines. null: no cosines."""

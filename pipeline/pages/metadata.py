@@ -70,7 +70,7 @@ def license_metadata(license: str | None, link: str | None = None) -> dict[str, 
 
 
 def hub_languages(codes: Iterable[str]) -> list[str]:
-    """Return the distinct languages of codes as codes of two or three letters, without regions.
+    """Shorten language codes to two or three letters, without regions, and return each once.
 
     >>> hub_languages(["en_GB", "cs", "en"])
     ['en', 'cs']
@@ -112,7 +112,7 @@ def eval_results(
 
 
 def mteb_tasks(data_sets: Iterable[str]) -> list[str]:
-    """Return the tasks of MTEB that contain data sets, named `<group> <name>`.
+    """Return the tasks of MTEB that contain some of `data_sets`, given as `<group> <name>`.
 
     >>> mteb_tasks(["STS 2012 MSRpar", "STS 2012 SMTnews", "SICK test", "mine dev"])
     ['STS12', 'SICK-R']

@@ -19,7 +19,7 @@ class Encoder(nn.Module):
     """
 
     dim: int  # length of a sentence vector
-    outputs: int | None = None  # number of words that the task's decoders predict, if it has any
+    outputs: int | None = None  # number of words that decoders predict; None: no decoders
     reads_order: bool = True  # whether vectors depend on the order of words
 
     def forward(self, sentences: Sentences) -> Tensor:
@@ -70,7 +70,8 @@ class Mixed(Encoder):
         sizes = [encoder.dim for encoder in encoders]
         if mix == "add" and len(set(sizes)) > 1:
             raise ValueError(f"mix: vectors of lengths {sizes} cannot be added; set mix to concat")
-        self.parts, self.mix = nn.ModuleList(encoders), mix  # `parts` is in saved weights' names
+        # Do not rename `parts`: the names of saved weights contain it.
+        self.parts, self.mix = nn.ModuleList(encoders), mix
         self.dim = sizes[0] if mix == "add" else sum(sizes)
         self.reads_order = any(encoder.reads_order for encoder in encoders)
 

@@ -39,7 +39,8 @@ class Pairs(Pool["Pairs"]):
     sides: Sequence[Sentences]
     """n left sentences, n right sentences, and optionally n hard negatives, which may be empty."""
     keys: NDArray[np.uint64]  # [2, n]: hashes of the left and right sentences
-    sources: NDArray[np.uint64] | None = None  # [n]: hashes; equal for pairs that are paraphrases
+    sources: NDArray[np.uint64] | None = None
+    """[n]: hashes of ids or of first texts. Pairs with equal hashes paraphrase each other."""
     identical: int = 0  # pairs left out because both sides are equal after tokenisation
     empty: int = 0  # pairs left out because a side has no token
 
@@ -104,7 +105,7 @@ class PairSource:
         self._only: Pairs | None = None
 
     def texts(self) -> Iterator[pa.StringArray]:
-        """Yield all texts in file order, as columns of batches of rows."""
+        """Yield all texts in file order. Each item is one text column of a batch of rows."""
         for chunk in self.chunks:
             for texts, _ in _batches(chunk, self.columns):
                 yield from texts

@@ -24,9 +24,11 @@ from paraloom.models.text.wordnet import open_antonyms
     ),
 )
 def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.ndarray:
-    """Return 0 if a content word was replaced by its antonym on the other side, else 1: float32
-    [n]. Only words whose stem the other side lacks are compared. `wordnet` maps a word to its
-    antonyms. Negations are ignored, since "not ever" means "never"."""
+    """Return 0 if a content word has its antonym on the other side, else 1: float32 [n].
+
+    A word is compared only if its stem does not occur on the other side. `wordnet` maps a word to
+    its antonyms. Negations are ignored: "never" is an antonym of "ever", but means "not ever".
+    """
     stems = [content_stem(word, pairs.language) for word in pairs.vocabulary.to_pylist()]
     encoded = pa.array(stems, pa.string()).dictionary_encode()
     ids = encoded.indices.fill_null(-1).to_numpy().astype(np.int64)  # -1: no content word

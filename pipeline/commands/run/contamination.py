@@ -29,7 +29,9 @@ class Counts(BaseModel):
 
     rows: int
     found: int  # number of rows with an evaluation sentence
-    data_sets: dict[str, dict[str, int]]  # number of `sentences`, and of rows found by each rule
+    # For each data set: its number of sentences (key `sentences`), and the number of rows that each
+    # rule found (key: the rule).
+    data_sets: dict[str, dict[str, int]]
 
 
 def command(
@@ -86,8 +88,9 @@ def contamination(
     """Find evaluation sentences in a corpus.
 
     Returns:
-        - int64 [data sets + 1, rules]: the number of rows by data set and by the first rule that
-          finds a sentence of the data set. The last line counts rows for all data sets together.
+        - int64 [data sets + 1, rules]: the number of rows that contain a sentence of a data set. A
+          row counts only for the first of `RULES` that finds such a sentence. The last line counts
+          rows for all data sets together.
         - the number of rows of the corpus.
         - the examples of each rule: place, text and evaluation sentence.
     """
