@@ -112,7 +112,7 @@ class NmtOptions(Options):
     max_source_subwords: Annotated[int, Field(ge=1, le=16_000)] = 200
     """Maximum number of subwords in a source. Longer sources are rejected. Translations of more
     than 3n + 30 subwords are rejected, too, where n is the number of subwords in the source,
-    rounded up to 16, 32, 64, …"""
+    rounded up to 16, 32, 64 and so on."""
     training: NmtTrainingOptions = NmtTrainingOptions()
 
     def several(self) -> list[Any]:
