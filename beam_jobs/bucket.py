@@ -94,12 +94,12 @@ def summarise(receipts: Sequence[Receipt]) -> dict[str, Deciles]:
 
 
 def _merged(many: Sequence[Deciles]) -> Deciles:
-    rows, lowest, highest = (
+    lowest, highest = (
         [[value for value in values if value is not None] for values in zip(*columns, strict=True)]
-        for columns in zip(*((of.rows, of.lowest, of.highest) for of in many), strict=True)
+        for columns in ([d.lowest for d in many], [d.highest for d in many])
     )
     return Deciles(
-        rows=[*map(sum, rows)],
+        rows=[sum(rows) for rows in zip(*(d.rows for d in many), strict=True)],
         lowest=[min(values, default=None) for values in lowest],
         highest=[max(values, default=None) for values in highest],
     )

@@ -25,7 +25,7 @@ from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, content_key
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
-from paraloom.beam_jobs.near_duplicates import Texts, WithNearDuplicates
+from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
 from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
 from paraloom.beam_jobs.transforms.equal_texts import normalised, row_hash
@@ -221,7 +221,14 @@ def _units(bitexts: Sequence[Bitext], key: str, reading: Reading, spans: str) ->
 class _WriteShards(UnitDoFn):
     reading: Reading
 
-    def make(self, unit: IngestUnit, numbers: np.ndarray, *repeated: Any) -> Receipt:
+    def make(
+        self,
+        unit: IngestUnit,
+        numbers: np.ndarray,
+        duplicates: np.ndarray,
+        repeats: np.ndarray,
+        near: Near | None,
+    ) -> Receipt:
         rows, reader = 0, READERS[unit.bitext.format]
         sides = ["source", "reference"] if reader.has_source else ["reference"]
         measured = IngestMeasurements(saved={}, cleaned=dict.fromkeys(unit.bitext.clean, 0))
@@ -234,7 +241,7 @@ class _WriteShards(UnitDoFn):
                 ids = _ids(block, numbers)
                 pairs = block.pairs.set_column(0, schema.INGEST.field("id"), ids)
                 block = replace(block, pairs=pairs)
-                why = self._why(block, sides[0], repeated, measured.saved)
+                why = self._why(block, sides[0], duplicates, repeats, near, measured.saved)
                 for kind, changed in block.cleaned.items():
                     measured.cleaned[kind] += int(changed[why == ""].sum())
                 parts = _divided(block, why, sides)
@@ -245,14 +252,19 @@ class _WriteShards(UnitDoFn):
         return self.commit(lambda: rows, pieces(), measured)
 
     def _why(
-        self, block: RowBlock, side: str, repeated: tuple[Any, ...], saved: dict[str, Saved]
+        self,
+        block: RowBlock,
+        side: str,
+        duplicates: np.ndarray,
+        repeats: np.ndarray,
+        near: Near | None,
+        saved: dict[str, Saved],
     ) -> np.ndarray:
         """Return the reason for rejecting each pair of a block, or "": object [n].
 
-        `repeated` has the results of the passes for ids, pairs and near-copies. `side` is the side
-        that is translated. The counts of rows that will not be translated are added to `saved`.
+        `duplicates` and `repeats` are the lines of repeated ids and pairs. `side` is the side that
+        is translated. The counts of rows that will not be translated are added to `saved`.
         """
-        duplicates, repeats, near = repeated
         languages, why = self.reading.languages, np.full(len(block.lines), "", object)
         language = (languages.source if side == "source" else languages.target) or ENGLISH
         why[np.isin(block.lines, duplicates)] = "duplicate id"

@@ -33,7 +33,7 @@ from paraloom.beam_jobs.engine.shards import (
 )
 from paraloom.beam_jobs.storage import MissingError
 from paraloom.beam_jobs.transforms.duplicates import by_partition, grouped, partitions
-from paraloom.beam_jobs.transforms.equal_texts import row_hash
+from paraloom.beam_jobs.transforms.equal_texts import repeated, row_hash
 from paraloom.beam_jobs.transforms.translations import Direction
 from paraloom.models.printing import say
 
@@ -163,7 +163,11 @@ def translations(
     usable = np.bincount(codes) == candidates
     usable[codes[failed]] = False
     table = table.take(pa.array(order[usable[codes[order]]]))
-    return table.select([*_FORM]), row_hash(table["text"].combine_chunks())
+    hashes = row_hash(table["text"].combine_chunks())[::candidates]
+    rows = np.arange(len(hashes))
+    once = rows[~repeated(hashes, np.zeros(len(hashes)), rows)]
+    table = table.select([*_FORM]).take(pa.array(spread(once, candidates)))
+    return table, np.repeat(hashes[once], candidates, axis=0)
 
 
 def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:

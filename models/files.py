@@ -27,7 +27,6 @@ _LARGE = 1 << 20  # bytes; smaller files are digested as fast as a cached digest
 _SHA256 = re.compile(rb"[0-9a-f]{64}")
 _SETTLED = 2.0  # seconds; two changes within this time may leave a file the same timestamps
 
-_FORMER = ".former"  # suffix of the replaced folder, until it is deleted
 
 PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")  # suffix of a compressed file
 
@@ -69,7 +68,7 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
                     _flush(file)
             if not _exchanged(new, path):
                 if path.exists():
-                    path.replace(scratch / f"{path.name}{_FORMER}")
+                    path.replace(_former(scratch, path))
                 new.replace(path)
 
 
@@ -79,6 +78,11 @@ def _exchanged(new: Path, path: Path) -> bool:
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     paths = (here, os.fsencode(new), here, os.fsencode(path))
     return rename is not None and rename(*paths, exchange) == 0
+
+
+def _former(scratch: Path, path: Path) -> Path:
+    """Return the path of the replaced folder, until it is deleted."""
+    return scratch / f"{path.name}.former"
 
 
 def finish_killed(path: Path) -> None:
@@ -93,7 +97,7 @@ def finish_killed(path: Path) -> None:
 
 
 def _finish(scratch: Path, path: Path) -> None:
-    if (scratch / f"{path.name}{_FORMER}").exists() and not path.exists():
+    if _former(scratch, path).exists() and not path.exists():
         (scratch / path.name).replace(path)
     shutil.rmtree(scratch)
 

@@ -17,11 +17,18 @@ if TYPE_CHECKING:  # `__getattr__` imports these modules when they are needed, f
     __version__: str
 
 _HOMES = {
-    **dict.fromkeys(["BackTranslate", "ExactDeciles", "ScorePairs"], "beam_jobs.pairs"),
-    **dict.fromkeys(["Outcome", "Resource", "Scorer"], "models.scorers"),
-    **dict.fromkeys(["OpenedRun", "open_run", "run", "score"], "pipeline.library"),
+    "BackTranslate": "beam_jobs.pairs",
     "Encoder": "models.embeddings.model:SentenceEncoder",
+    "ExactDeciles": "beam_jobs.pairs",
+    "OpenedRun": "pipeline.library",
+    "Outcome": "models.scorers",
+    "Resource": "models.scorers",
+    "ScorePairs": "beam_jobs.pairs",
+    "Scorer": "models.scorers",
     "UserError": "models.errors",
+    "open_run": "pipeline.library",
+    "run": "pipeline.library",
+    "score": "pipeline.library",
 }
 
 __all__ = [

@@ -9,6 +9,7 @@ import platform
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, suppress
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from paraloom.beam_jobs import storage
@@ -113,10 +114,12 @@ def settled(found: dict[str, StageRecord], record: RunRecord) -> dict[str, Stage
 
 def read_stages(folder: str) -> dict[str, StageRecord]:
     """Read the records of the finished stages in a folder, in the order of the stages."""
-    paths = [storage.join(folder, folder_of(name), STAGE_RECORD) for name in TABLE]
+    paths = {name: storage.join(folder, folder_of(name), STAGE_RECORD) for name in TABLE}
+    if not storage.is_remote(folder):
+        paths = {name: path for name, path in paths.items() if Path(path).exists()}
     records = {}
-    for name, values in zip(TABLE, storage.several(read_json, paths), strict=True):
-        with suppress(ValueError):  # the file is missing, or it is not a valid record
+    for name, values in zip(paths, storage.several(read_json, paths.values()), strict=True):
+        with suppress(ValueError):  # the file is not a valid record, or missing from a store
             records[name] = stage_record(name, values)
     return records
 

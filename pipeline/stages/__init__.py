@@ -62,16 +62,34 @@ def resource_row(name: str) -> Row:
 _ALL, _pairs = " ".join(RESOURCES), partial(Row, pairs=True)
 _ROWS = (
     _pairs("ingest", "", "id, source, reference", "ingest"),
-    _pairs("pivot", "ingest", "source"),
-    Row("nmt", "ingest", "a translation model", "train-nmt"),
-    Row("forward_nmt", "ingest", "a model of the other direction", "train-nmt"),
+    _pairs("pivot", "ingest", "source", when=lambda config: config.is_plain_text),
+    Row(
+        "nmt",
+        "ingest",
+        "a translation model",
+        "train-nmt",
+        when=lambda config: config.nmt.model is None and config.translates,
+    ),
+    Row(
+        "forward_nmt",
+        "ingest",
+        "a model of the other direction",
+        "train-nmt",
+        when=lambda config: not config.nmt.forward_model and needed("forward_model", config),
+    ),
     _pairs(
         "back_translate",
         "ingest pivot nmt",
         "translation, translation_score, translation_subwords",
         "back-translate",
+        when=lambda config: config.translates,
     ),
-    _pairs("generate", "ingest pivot back_translate nmt", "candidates of language models"),
+    _pairs(
+        "generate",
+        "ingest pivot back_translate nmt",
+        "candidates of language models",
+        when=lambda config: config.generators is not None,
+    ),
     *map(resource_row, RESOURCES),
     _pairs(
         "score",
@@ -81,10 +99,23 @@ _ROWS = (
         again=ROUND,
     ),
     _pairs("bucket", "score", "<score>_decile (exact tenths)", "bucket", again=ROUND),
-    Row("exclude", "", "evaluation sentences"),
-    Row("auto_select", "bucket exclude", "score and deciles", folder="choice", again=SELECTION),
-    Row("judged", "bucket", "score and deciles", again=SELECTION),
-    Row("loop", "", "the best round"),
+    Row("exclude", "", "evaluation sentences", when=lambda config: bool(config.select.exclude)),
+    Row(
+        "auto_select",
+        "bucket exclude",
+        "score and deciles",
+        folder="choice",
+        again=SELECTION,
+        when=lambda config: config.select.by == "auto",
+    ),
+    Row(
+        "judged",
+        "bucket",
+        "score and deciles",
+        again=SELECTION,
+        when=lambda config: config.select.by == "judged",
+    ),
+    Row("loop", "", "the best round", when=lambda config: config.loop.rounds > 1),
     _pairs(
         "select",
         "bucket exclude auto_select judged",
@@ -94,23 +125,16 @@ _ROWS = (
         FIRST,
     ),
     Row("embeddings", "select paragram", "a sentence encoder", "train-embeddings", again=FIRST),
-    Row("evaluate", "embeddings", "correlations on STS, SICK", "train-embeddings", again=FIRST),
+    Row(
+        "evaluate",
+        "embeddings",
+        "correlations on STS, SICK",
+        "train-embeddings",
+        again=FIRST,
+        when=lambda config: bool(config.evaluate.sts or config.evaluate.sick),
+    ),
 )
-_WHEN: dict[str, Callable[[Config], bool]] = {
-    "pivot": lambda config: config.is_plain_text,
-    "nmt": lambda config: config.nmt.model is None and config.translates,
-    "forward_nmt": lambda config: not config.nmt.forward_model and needed("forward_model", config),
-    "back_translate": lambda config: config.translates,
-    "generate": lambda config: config.generators is not None,
-    "exclude": lambda config: bool(config.select.exclude),
-    "auto_select": lambda config: config.select.by == "auto",
-    "judged": lambda config: config.select.by == "judged",
-    "loop": lambda config: config.loop.rounds > 1,
-    "evaluate": lambda config: bool(config.evaluate.sts or config.evaluate.sick),
-}
-"""The conditions of stages that only some configurations have."""
-
-TABLE = {row.name: row._replace(when=_WHEN.get(row.name, row.when)) for row in _ROWS}
+TABLE = {row.name: row for row in _ROWS}
 """The stages by name, in the order in which they run."""
 
 PAIR_STAGES = tuple(name for name, row in TABLE.items() if row.pairs)
@@ -129,10 +153,14 @@ RANKED = "bucket"
 RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
 """The stages of every derived run. A run with rounds copies their results from the best round."""
 
-TARGETS: dict[str | None, tuple[str, ...]] = {"corpus": tuple(TABLE)[[*TABLE].index("select") :]}
-"""The stages that each command brings up to date, besides the stages that they depend on."""
-for _row in filter(lambda row: row.command, _ROWS):
-    TARGETS[_row.command] = (*TARGETS.get(_row.command, ()), _row.name)
+TARGETS: dict[str | None, tuple[str, ...]] = {
+    "corpus": tuple(TABLE)[list(TABLE).index("select") :],
+    **{
+        command: tuple(name for name, row in TABLE.items() if row.command == command)
+        for command in dict.fromkeys(row.command for row in TABLE.values() if row.command)
+    },
+}
+"""The stages that each command brings up to date, after the stages that they depend on."""
 
 
 def own(place: str) -> tuple[str, ...]:

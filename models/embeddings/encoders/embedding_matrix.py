@@ -195,7 +195,18 @@ def _quadrature(moments: NDArray[np.float64]) -> NDArray[np.float64]:
 def _adam(
     weight: Tensor, gradient: Tensor, first: Tensor, second: Tensor, step: int, rate: float
 ) -> None:
-    steps = torch.full((), float(step), device=weight.device)
-    lists: Any = [weight], [gradient], [first], [second], [], [steps]
-    rates: Any = {"lr": rate, "beta1": BETA1, "beta2": BETA2, "weight_decay": 0.0, "eps": EPSILON}
-    torch._fused_adam_(*lists, **rates, amsgrad=False, maximize=False)
+    torch._fused_adam_(
+        [weight],
+        [gradient],
+        [first],
+        [second],
+        [],
+        [torch.full((), float(step), device=weight.device)],
+        lr=rate,
+        beta1=BETA1,
+        beta2=BETA2,
+        weight_decay=0.0,
+        eps=EPSILON,
+        amsgrad=False,
+        maximize=False,
+    )
