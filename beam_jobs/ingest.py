@@ -316,5 +316,6 @@ def _as_candidates(pairs: pa.Table, rejected: pa.Table) -> tuple[pa.Table, pa.Ta
     second = pairs["source"]
     pairs = pairs.set_column(1, pairs.schema.field(1), pa.array([""] * len(pairs), pa.string()))
     made = pairs.add_column(3, schema.BACK_TRANSLATE.field("translation"), second)
-    why = pc.replace_substring_regex(rejected["reason"], r"^(no|empty) source$", r"\1 translation")
+    named = r"^(no |empty |[^,]* in |)source( longer than .*|)$"
+    why = pc.replace_substring_regex(rejected["reason"], named, r"\1translation\2")
     return made, rejected.set_column(3, schema.REASON, why)
