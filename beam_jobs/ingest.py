@@ -26,7 +26,7 @@ from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, content_key
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
-from paraloom.beam_jobs.transforms.conditions import FAILED, Predicate, reasons
+from paraloom.beam_jobs.transforms.conditions import COLUMNS, FAILED, Predicate, reasons
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
 from paraloom.beam_jobs.transforms.equal_texts import normalised, row_hash
 from paraloom.models.cpu import cores
@@ -106,6 +106,9 @@ class Ingest(beam.PTransform):
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find duplicates over all files, in one pass for each kind that may occur, and write."""
         reading, kinds = self.reading, self.ids
+        # Equal pairs fail the same conditions, except conditions on kept columns.
+        kept = tuple(condition for condition in reading.where if condition.column not in COLUMNS)
+        by_kept = replace(reading, where=kept)
 
         def ids(element: tuple[IngestUnit, np.ndarray]) -> Iterator[Hashes]:
             unit, numbers = element
@@ -115,7 +118,8 @@ class Ingest(beam.PTransform):
         def pairs(element: tuple[IngestUnit, np.ndarray, np.ndarray]) -> Iterator[Hashes]:
             unit, _, duplicates = element
             for block in reading.blocks(unit):
-                rows = np.flatnonzero(~np.isin(block.lines, duplicates))
+                met = by_kept.failed(block.pairs) == ""
+                rows = np.flatnonzero(met & ~np.isin(block.lines, duplicates))
                 found = block.pairs.take(pa.array(rows))
                 yield row_hash(found["source"], found["reference"]), block.lines[rows]
 
@@ -312,5 +316,6 @@ def _as_candidates(pairs: pa.Table, rejected: pa.Table) -> tuple[pa.Table, pa.Ta
     second = pairs["source"]
     pairs = pairs.set_column(1, pairs.schema.field(1), pa.array([""] * len(pairs), pa.string()))
     made = pairs.add_column(3, schema.BACK_TRANSLATE.field("translation"), second)
-    why = pc.replace_substring_regex(rejected["reason"], r"^(no|empty) source$", r"\1 translation")
+    named = r"^(no |empty |[^,]* in |)source( longer than .*|)$"
+    why = pc.replace_substring_regex(rejected["reason"], named, r"\1translation\2")
     return made, rejected.set_column(3, schema.REASON, why)

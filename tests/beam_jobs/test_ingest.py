@@ -20,6 +20,7 @@ import xxhash
 from paraloom.beam_jobs import ingest
 from paraloom.beam_jobs.bitext import Format, Paths, find_bitext
 from paraloom.beam_jobs.bitext import lines as bitext_lines
+from paraloom.beam_jobs.bitext.rows import Layout
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result
 from paraloom.beam_jobs.engine.shards import Saved, read_shard, receipts
@@ -131,6 +132,17 @@ def test_a_row_is_rejected_for_its_first_reason(tmp_path: Path, tsv: Callable[..
         "input.where": Saved(rows=2, tokens=4),  # č. is one token in Czech, two in English
         "input.unique": Saved(rows=1, tokens=2),
     }
+
+
+def test_a_pair_repeats_only_rows_that_meet_the_conditions(tmp_path: Path) -> None:
+    rows = [{"source": "a", "reference": "A", "domain": of} for of in ("ads", "news", "news")]
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    bitexts = find_bitext("jsonl", [str(tmp_path / "a.jsonl")], Layout(keep=("domain",)))
+    where = (Predicate.parse("domain = news"),)
+    reading = Reading(shard_rows=2, max_characters=50, where=where, unique_pairs=True)
+    result = ingest.run(bitexts, str(tmp_path / "out"), "", reading, ONE)
+    reasons = tables(result)[1]["reason"].to_pylist()
+    assert reasons == ["not domain = news", "repeats an earlier pair"]
 
 
 def test_rows_of_a_file_that_changed_are_not_written(tmp_path: Path) -> None:

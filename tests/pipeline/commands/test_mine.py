@@ -133,11 +133,16 @@ def as_parquet(folder: Path, pairs: list[tuple[str, str]]) -> Path:
 
 @pytest.mark.parametrize("line", ["1.2\t{}\t{}\n", "{}\t{}\n"])
 def test_pairs_in_text(tmp_path: Path, line: str) -> None:
-    config(tmp_path, as_text(tmp_path, [*PAIRS, ("An empty one.", " ")], line))
+    wrong = [("An empty one.", " "), ("A bell.", "\x07"), ("A long one.", "a" * 2001)]
+    config(tmp_path, as_text(tmp_path, [*PAIRS, *wrong], line))
     assert again("ingest", tmp_path) == 0
     found = table(tmp_path, "ingest").drop_columns("id").to_pylist()
     assert found == [{"source": "", "reference": a, "translation": b} for a, b in PAIRS]
-    assert manifest(tmp_path)["stages"]["ingest"]["rejected"] == {"empty translation": 1}
+    assert manifest(tmp_path)["stages"]["ingest"]["rejected"] == {
+        "empty translation": 1,
+        "control character U+0007 in translation": 1,
+        "translation longer than 2,000 characters": 1,
+    }
 
 
 def test_a_run_on_pairs(tmp_path: Path) -> None:
