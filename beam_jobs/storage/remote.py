@@ -86,7 +86,8 @@ def publish(folder: Path, path: str) -> None:
     copy = _copy_path(path, _listing(path))
     with suppress(OSError):  # after an error, `localise` fetches the folder again
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(folder, copy)
+        if not copy.exists():  # S3 gives objects with the same content the same version
+            shutil.move(folder, copy)
     shutil.rmtree(folder, ignore_errors=True)
 
 

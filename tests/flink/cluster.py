@@ -1,7 +1,7 @@
 """A standalone Flink cluster on the loopback interface: its processes and their logs.
 
     <folder>/cluster.json     addresses and slots
-    <folder>/pids/<name>      process id and start time, which identify the process
+    <folder>/pids/<name>      process id and start, which identify the process
     <folder>/logs/<name>.log
     <folder>/conf/            Flink's configuration
 
@@ -127,10 +127,15 @@ def process(folder: Path, name: str) -> psutil.Process | None:
     try:
         pid, started = (folder / "pids" / name).read_text().split()
         found = psutil.Process(int(pid))
-        same = found.create_time() == float(started)
+        same = _started(found) == float(started)
         return found if same and found.status() != psutil.STATUS_ZOMBIE else None
     except (OSError, ValueError, psutil.Error):
         return None
+
+
+def _started(process: psutil.Process) -> float:
+    """Seconds from the boot to the start of a process, which stay when the clock is set."""
+    return float(round(process.create_time() - psutil.boot_time(), 2))
 
 
 def commands(folder: Path, cluster: Cluster) -> dict[str, list[str]]:
@@ -219,8 +224,7 @@ def _start(folder: Path, name: str, command: list[str], cluster: Cluster) -> Non
             env={**os.environ, CORES: str(share)},
             start_new_session=True,
         )
-    started = psutil.Process(child.pid).create_time()
-    (folder / "pids" / name).write_text(f"{child.pid} {started}")
+    (folder / "pids" / name).write_text(f"{child.pid} {_started(psutil.Process(child.pid))}")
 
 
 def _wait(folder: Path, cluster: Cluster) -> None:

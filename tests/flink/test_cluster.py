@@ -37,6 +37,8 @@ def test_down_ends_whole_groups_and_nobody_else(tmp_path: Path, monkeypatch: Pat
     clusters._start(tmp_path, "jobmanager", SLEEP, Cluster())
     (tmp_path / "pids" / "job-server").write_text(f"{os.getpid()} 1.0")  # another program's now
     bystander = subprocess.Popen(SLEEP)
+    boot = psutil.boot_time()
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot + 60)  # the clock was set
     pool = clusters.process(tmp_path, "workers")
     assert pool is not None
     while not (children := pool.children()):

@@ -17,8 +17,8 @@ from paraloom.beam_jobs.bitext.lines import file_errors, open_text
 from paraloom.beam_jobs.bitext.preview import BitextPreview, preview
 from paraloom.models import hub
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_file
-from paraloom.models.languages import ENGLISH, language_name
+from paraloom.models.files import PACKED, atomic_file
+from paraloom.models.languages import ENGLISH, language_name, no_code
 from paraloom.models.printing import say, show
 from paraloom.models.structured import parse_yaml
 from paraloom.models.text.files import CHUNK, NAME, PARQUET, csv_delimiter
@@ -33,6 +33,7 @@ from paraloom.pipeline.stages import back_translate
 _READ = 500  # rows that are read to identify their language
 _BY_COLUMNS = {1: "moses", 2: "tsv", 3: "tsv", 4: "czeng16", 6: "czeng20"}
 _IDS = ("id", "caption_id", "uid", "tuid")  # names that columns of ids usually have
+_COLUMNS = ("id", "source", "reference", "translation", "target", "src", "tgt", "trg", "margin")
 _OPUS = "opus:"
 _SEGMENT = "xml:lang="  # prefix of the names of TMX segments
 _ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # English, multilingual
@@ -40,7 +41,7 @@ _ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # Engli
 
 def command(
     files: Annotated[
-        list[str], argument("FILES…", "Files of a bitext (two for Moses), or opus:NAME.")
+        list[str], argument("FILES…", "Files of a bitext (both sides for Moses), or opus:NAME.")
     ],
     out: Annotated[Path, option("FILE", "Configuration to write.")] = Path("paraloom.yaml"),
     model: Annotated[
@@ -122,12 +123,7 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
     if "source" not in names and names >= {"reference", "translation"}:
         form = "pairs"
     if form == "moses":
-        if len(paths) != 2:
-            raise UserError(
-                f"{paths[0]}: not tab-separated, Parquet, JSON Lines, CSV or TMX; if it has one "
-                "sentence per line, also give the file of the other language"
-            )
-        given = {"paths": {"source": paths[0], "reference": paths[1]}}
+        given = {"paths": _sides(paths)}
     elif form == "tmx":
         named = (of for of in _names(form, paths[0]) if of.startswith(_SEGMENT))
         codes = [of.removeprefix(_SEGMENT) for of in named]
@@ -143,13 +139,32 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
         given["columns"] = {**layout.columns, "id": name}
     source, target = (_language(seen, side) for side in ("source", "reference"))
     if form == "moses" and source == ENGLISH != target:
-        given = {"paths": {"source": paths[1], "reference": paths[0]}}
+        one, two = given["paths"].values()
+        given = {"paths": {"source": two, "reference": one}}
         source, target = target, source
     if form == "tmx":
         source, target = layout.languages
     if form == "pairs" or (form == "tsv" and source == target):
         return {"format": "pairs", **given, "target_language": target}, seen
     return {"format": form, **given, "source_language": source, "target_language": target}, seen
+
+
+def _sides(paths: list[str]) -> dict[str, str | list[str]]:
+    """Return the files of each side: two files, or pairs whose names differ in the last ending."""
+    if len(paths) == 2:
+        return {"source": paths[0], "reference": paths[1]}
+    endings: dict[str, dict[str, str]] = {}  # ending: path by its name without ending
+    for path in paths:
+        stem, _, ending = PACKED.sub("", path).rpartition(".")
+        endings.setdefault(ending, {})[stem] = path
+    sides = [*endings.values()]
+    if len(sides) != 2 or sides[0].keys() != sides[1].keys() or 2 * len(sides[0]) != len(paths):
+        raise UserError(
+            f"{paths[0]}: not tab-separated, Parquet, JSON Lines, CSV or TMX; if it has one "
+            "sentence per line, also give the file of the other language (for several pairs, names "
+            "as in a.cs a.en b.cs b.en)"
+        )
+    return {"source": [*sides[0].values()], "reference": [sides[1][stem] for stem in sides[0]]}
 
 
 def _opus(files: list[str], codes: tuple[str, str]) -> tuple[dict[str, Any], BitextPreview]:
@@ -180,15 +195,23 @@ def _format(path: str) -> str:
         return "csv"
     if line.lstrip().startswith((b"<?xml", b"<tmx", b"<!DOCTYPE tmx")):
         return "tmx"
-    columns = line.count(b"\t") + 1
     names = line.decode(errors="replace").split("\t")
-    if columns > 3 and all(map(NAME.fullmatch, names)):  # a header; lines of CzEng have numbers
+    columns = len(names)
+    # A header row. Lines of CzEng have numbers, and two or three words may be a pair.
+    if columns > 1 and all(map(NAME.fullmatch if columns > 3 else _names_column, names)):
         if b'"' not in head:
             return "csv"
-        raise UserError(f"{path}: set input.format: csv if the quotes enclose fields, as in CSV")
+        raise UserError(
+            f"{path}: the first line names columns; set input.format: csv if the quotes enclose "
+            "fields, as in CSV; otherwise remove the line"
+        )
     if columns not in _BY_COLUMNS:
         raise UserError(f"{path}: no input.format has {columns} columns; see docs/inputs.md")
     return _BY_COLUMNS[columns]
+
+
+def _names_column(word: str) -> bool:
+    return word.lower() in _COLUMNS or (len(word) == 2 and not no_code(word))
 
 
 def _columns(form: str, paths: list[str]) -> dict[str, str]:
@@ -204,7 +227,7 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
     if len(found) < 2:
         raise UserError(
             f"{paths[0]}: no two columns with text in two languages: {', '.join(names)}; for "
-            "pairs in one language, set input.format: pairs"
+            "pairs in one language, set input.format: pairs (text without a header row, or Parquet)"
         )
     two = sorted(found, key=lambda language: -found[language][0])[:2]
     source, target = _english_last(sorted(two, key=lambda of: names.index(found[of][1])))

@@ -44,6 +44,12 @@ TMX = f"<header/><body>{''.join(UNIT.format(*pair) for pair in BOTH)}</body>"
 ROWS = [{"n": "x", "translation": {"en": b, "cs": a}, "note": "OK"} for a, b in BOTH]
 FILES = {  # whose names say nothing
     "moses": {"a.gz": gzip.compress(lines(ENGLISH)), "de.txt": lines(CZECH)},
+    "moses pairs": {
+        "a.en": lines(ENGLISH[:2]),
+        "a.cs": lines(CZECH[:2]),
+        "b.en.gz": gzip.compress(lines(ENGLISH[2:])),
+        "b.cs": lines(CZECH[2:]),
+    },
     "tsv": {"some.txt": lines(f"{a}\t{b}" for a, b in BOTH)},
     "czeng16": {"c": lines(f"{i}\t0.5\t{a}\t{b}" for i, (a, b) in enumerate(BOTH))},
     "czeng20": {"c": lines(["", *(f"i{a}\t1\t1\t1\t{a}\t{b}" for a, b in BOTH)])},
@@ -52,6 +58,7 @@ FILES = {  # whose names say nothing
     "csv tabs": {
         "t": lines(["id\ten\tcs\tby", *(f"{i}\t{b}\t{a}\tx" for i, (a, b) in enumerate(BOTH))])
     },
+    "csv two tabs": {"t": lines(["en\tcs", *(f"{b}\t{a}" for a, b in BOTH)])},
     "parquet": {"1": parquet(), "2": parquet()},
     "tmx": {"memory": lines(['<?xml version="1.0"?>', f'<tmx version="1.4">{TMX}</tmx>'])},
 }
@@ -155,9 +162,20 @@ def test_sections_of_another_config(tmp_path: Path, capsys: Capsys) -> None:
     ("files", "said"),
     [
         ({"a": "One sentence.\n"}, "a: not tab-separated, Parquet, JSON Lines, CSV or TMX; if"),
+        (
+            {"a.cs": "A\n", "a.en": "B\n", "b.cs": "C\n"},
+            "a.cs: not tab-separated, Parquet, JSON Lin",
+        ),
         ({"a": "x\ty\n", "b": '{"x": 1}\n'}, "the files have several formats: tsv ("),
         ({"a": "1\t2\t3\t4\t5\n"}, "a: no input.format has 5 columns"),
-        ({"a": 'id\ten\tcs\tby\n1\t"No", he said.\tb\tc\n'}, "a: set input.format: csv if"),
+        (
+            {"a": 'id\ten\tcs\tby\n1\t"No", he said.\tb\tc\n'},
+            "names columns; set input.format: csv if",
+        ),
+        (
+            {"a": "reference\ttranslation\nA dog.\tThe dog.\n"},
+            "set input.format: pairs (text without",
+        ),
         ({"a": '{"x": "A dog runs.", "y": 2}\n'}, "a: no two columns with text in two languages"),
         ({"a": '<tmx><body><tu><tuv xml:lang="en"/></tu></body></tmx>'}, "not in two languages"),
         ({"a": ""}, "a: no rows, the file is empty"),
