@@ -12,7 +12,7 @@ _YES = r"(?:sure(?: thing)?|certainly|of course|okay|ok|absolutely|no problem|ye
 _TASK = r"(?:paraphras|rephras|reword|rewrit|restat|translat|version|alternative|sentence)\w*"
 _LABEL = r"(?:paraphras|rephras|reword|rewrit|translat)(?:e|ed|ing|ten|ion)"
 _SIGN = r"(?:[-*•>]|#{1,6}|\(?\d{1,2}[.)])\s+"
-_DOUBLE = '["“”„«»‹›「」`]'
+_DOUBLE = '["“”„«»‹›「」『』`]'
 _AROUND = [  # (rule, guard): a rule is skipped if a sentence of the pair matches its guard
     (r"(?:sure|certainly|of course|absolutely)!\s+(.+)", rf"\b{_YES}\b"),
     (rf"(?:{_YES}\b\W*)?(?:here|this|below)\b[^:\n]*\b{_TASK}[^:\n]*:\s*(.+)", r"^[^:]*:\s*\w"),

@@ -32,7 +32,7 @@ def found(*texts: str, given: tuple[str, ...] = OF_A_DOG, **options: object) -> 
         f"Hier ist sie:\n{DOG}",
         f"**Paraphrase:** {DOG}",
         f"Paraphrased sentence: “{DOG}”",
-        *(mark[0] + DOG + mark[1] for mark in ('""', "“”", "„“", "«»", "''", "‘’", "``")),
+        *(mark[0] + DOG + mark[1] for mark in ('""', "“”", "„“", "『』", "«»", "''", "‘’", "``")),
         *(f"{sign} {DOG}" for sign in ("1.", "1)", "(1)", "-", "*", "•", "#", ">")),
         "A **dog** runs.",
         f'1. "{DOG}"',
