@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
@@ -51,14 +52,16 @@ def fetch(model: str, key: str = "nmt.model") -> Path:
 
 
 def cached(model: str) -> Path | None:
-    """Return a model's snapshot in the Hub's cache, or None if no snapshot has weights."""
+    """Return a model's snapshot in the Hub's cache, or None if no snapshot has all its weights."""
     import huggingface_hub
 
     repo, revision = _parts(model)
     with suppress(OSError, ValueError):
         found = huggingface_hub.snapshot_download(repo, revision=revision, local_files_only=True)
         folder = Path(found)
-        if _weights([path.relative_to(folder).as_posix() for path in folder.rglob("*")]):
+        weights = _weights([path.relative_to(folder).as_posix() for path in folder.rglob("*")])
+        parts = Counter(re.findall(r"(\S+)-\d+-of-(\d+)\.", " ".join(weights)))
+        if weights and all(int(total) == count for (_, total), count in parts.items()):
             return folder
     return None
 

@@ -135,7 +135,8 @@ def score(
     """Compute scores of n pairs of sentences.
 
     Args:
-        scorers: names of Paraloom's scorers, which docs/scorers.md lists, or of plug-ins.
+        scorers: names of Paraloom's scorers, which docs/scorers.md lists, or of plug-ins. Scorers
+            that read a source, an id or `translation_score` work only in a run.
         language: the language code of both sides.
         resources: paths of the resources that scorers read, such as `paragram="vectors.txt"`.
 
@@ -146,6 +147,7 @@ def score(
     >>> score(["a dog runs fast ."], ["a dog runs ."])["trigram_overlap"].to_pylist()
     [0.5]
     """
+    scorers = [scorers] if isinstance(scorers, str) else scorers
     if "translation_score" in scorers:
         raise UserError("translation_score: comes from the translation model, not from texts")
     sources = [source_of(name) for name in scorers if name not in SCORERS]

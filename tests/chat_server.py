@@ -58,6 +58,7 @@ BEHAVIOURS: dict[str, Callable[[dict[str, Any], int], Reply]] = {
     "huge": lambda of, seen: chat("word " * 2_000_000),
     "surrogate": lambda of, seen: chat("A dog \ud800 runs in the snow."),
     "no chat": lambda of, seen: (200, {}, b'{"choices": [{"message": 3}]}'),
+    "infinite": lambda of, seen: (200, {}, b'{"choices": [], "usage": {"prompt_tokens": 1e999}}'),
     "cut": lambda of, seen: (200, {}, None),
     "500": lambda of, seen: (500, {}, b'{"error": {"message": "out of memory"}}'),
     "404": lambda of, seen: (404, {}, b'{"error": {"message": "no such model"}}'),

@@ -33,7 +33,8 @@ class Request(NamedTuple):
 
 FEWER = "the server gave fewer answers"
 _LONGEST = 20_000  # characters of a candidate
-_OBJECT = re.compile(r"[^{]*({.*})[^}]*", re.DOTALL)  # a JSON object within other text
+# A JSON object within other text. Thoughts before it may contain braces.
+_OBJECT = re.compile(r"(?:(?!\s*{).*</think>)?[^{]*({.*})[^}]*", re.DOTALL)
 
 
 class Usage(BaseModel):
@@ -115,7 +116,7 @@ def parse(body: str) -> dict[str, Any]:
             "tokens_in": int(usage.get("prompt_tokens") or 0),
             "tokens_out": int(usage.get("completion_tokens") or 0),
         }
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except Exception as error:  # a value has another type, or is infinite
         raise ValueError("the response is no chat completion") from error
 
 

@@ -120,8 +120,8 @@ class _Client:
                 failures, since = 0, time.monotonic()
             told = asked_pause(headers)
             pause = FIRST_PAUSE * 2 ** (failures - 1) * (1 + random_pause.random())
-            pause = min(pause if told is None else told, LONGEST_PAUSE)
-            if status == 429 and told is not None:
+            pause = min(told or pause, LONGEST_PAUSE)
+            if status == 429 and told:
                 self._next = max(self._next, time.monotonic() + pause)  # delays all requests
             await asyncio.sleep(pause)
         return Answer(error=f"no answer: {reason}", **more)
@@ -175,14 +175,13 @@ def _key(of: ChatGenerator) -> str:
     return key or "none"
 
 
-def asked_pause(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait according to `retry-after-ms` or `retry-after`, or None.
+def asked_pause(headers: Mapping[str, str]) -> float:
+    """Return the seconds to wait according to `retry-after-ms` or `retry-after`, or 0.
 
     `retry-after` may be a number of seconds or a date.
 
     >>> asked_pause({"retry-after": "2"}), asked_pause({"retry-after-ms": "1500"})
     (2.0, 1.5)
-    >>> asked_pause({"retry-after": "soon"})
     """
     with suppress(KeyError, ValueError):
         return max(0.0, float(headers["retry-after-ms"]) / 1000)
@@ -191,4 +190,4 @@ def asked_pause(headers: Mapping[str, str]) -> float | None:
         return max(0.0, float(value))
     with suppress(ValueError):
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    return None
+    return 0.0

@@ -12,9 +12,8 @@ _YES = r"(?:sure(?: thing)?|certainly|of course|okay|ok|absolutely|no problem|ye
 _TASK = r"(?:paraphras|rephras|reword|rewrit|restat|translat|version|alternative|sentence)\w*"
 _LABEL = r"(?:paraphras|rephras|reword|rewrit|translat)(?:e|ed|ing|ten|ion)"
 _SIGN = r"(?:[-*•>]|#{1,6}|\(?\d{1,2}[.)])\s+"
-_DOUBLE = '["“”„«»‹›「」`]'
+_DOUBLE = '["“”„«»‹›「」『』`]'
 _AROUND = [  # (rule, guard): a rule is skipped if a sentence of the pair matches its guard
-    (r"<think>.*?</think>\s*(.+)", "<think>"),
     (r"(?:sure|certainly|of course|absolutely)!\s+(.+)", rf"\b{_YES}\b"),
     (rf"(?:{_YES}\b\W*)?(?:here|this|below)\b[^:\n]*\b{_TASK}[^:\n]*:\s*(.+)", r"^[^:]*:\s*\w"),
     (rf"(?:(?:a|the|my|one)\s)?{_LABEL}(?:\s(?:sentence|text|version))?(?:\s\d+)?:\s*(.+)", _LABEL),
@@ -55,6 +54,8 @@ def unwrapped(text: str, given: Sequence[str]) -> list[str]:
     >>> unwrapped("Here you are:\\n1. A dog runs.\\n2. A dog is running.", ["The dog runs."])
     ['A dog runs.', 'A dog is running.']
     """
+    if not any("think>" in each for each in given):
+        text = text.rpartition("</think>")[2]  # some servers omit the opening tag
     lines = [line.strip() for line in text.split("\n")]
     lines = [line for line in lines if line and not line.startswith("```")]
     if len(lines) > 1 and _HEAD.fullmatch(lines[0]) and not any(":" in each for each in given):

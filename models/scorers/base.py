@@ -89,9 +89,11 @@ def scorer(**properties: Any) -> Callable[[Function], Function]:
 
 
 def check(
-    passes: str, failure: str, resource: Resource | None = None
+    passes: str, failure: str, resource: Resource | None = None, *, version: int = 1
 ) -> Callable[[Function], Function]:
     """Declare a scorer whose value is 1 for pairs that pass and 0 for pairs that fail. `passes`
     describes a pair that passes. `failure` is `Scorer.failure`."""
     meaning = f"1 where {passes}, else 0"
-    return scorer(meaning=meaning, unit="passes", failure=failure, resource=resource)
+    return scorer(
+        meaning=meaning, unit="passes", failure=failure, resource=resource, version=version
+    )

@@ -107,12 +107,11 @@ class PairScorer:
     ) -> Scores:
         """Compute token counts (int16 [n]) and scores (float32 [n]). Some scorers need `source`,
         `ids` or `translation_score`."""
-        needed = {"source": source, "translation_score": translation_score}
+        needed = {"source": source, "id": ids, "translation_score": translation_score}
         for column, given in needed.items():
             if given is None and self.reads(column):
                 names = [name for name in self.names if column in self.scorers[name].reads]
-                what = column.replace("_", " ")
-                raise UserError(f"{', '.join(names)}: give the {what}s of the pairs, too")
+                raise UserError(f"{', '.join(names)}: the pairs have no {column}")
         columns = reference, translation, source, ids, translation_score
         whole = PairText(*columns, language=self.language)
         blocks = [whole[at : at + _ROWS] for at in range(0, max(len(whole), 1), _ROWS)]

@@ -39,7 +39,7 @@ This bound rejects 0.2%, and accepts none of 6,000 English or French captions as
 _Text: TypeAlias = pa.Array | pa.ChunkedArray
 _KEY = "input.language_identifier: "
 _LABEL = "__label__"
-_MOST = 10  # at most this many languages have a probability of 0.1 or more
+_MOST = 50  # at most this many languages have a probability of `POSSIBLE` or more
 _SYNONYMS = {"nb": "no", "fil": "tl"}  # from a language's short code to the identifier's code
 
 

@@ -35,11 +35,15 @@ _CHARACTERS = (
 """Patterns and replacements that put spaces around each token. They are applied in order."""
 
 
-def as_texts(texts: Sequence[str | None] | pa.Array) -> pa.Array:
-    """Convert a user's texts to an Arrow array, and reject a single text."""
+def as_texts(texts: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> pa.StringArray:
+    """Convert a user's texts to an Arrow array, with "" for nulls, and reject a single text."""
     if isinstance(texts, str):  # Arrow would split it into letters
         raise UserError("one text is given where a list of texts is needed")
-    return texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
+    if not isinstance(texts, pa.Array | pa.ChunkedArray):
+        texts = pa.array(texts, pa.string())
+    if isinstance(texts, pa.ChunkedArray):
+        texts = texts.combine_chunks()
+    return pc.fill_null(texts.cast(pa.string()), "")
 
 
 def moses_tokens(
@@ -58,9 +62,7 @@ def moses_tokens(
     >>> moses_tokens(pa.array(["猫はIBMを。"]), "ja").to_pylist()
     [['猫', 'は', 'ibm', 'を', '。']]
     """
-    if isinstance(text, pa.ChunkedArray):
-        text = text.combine_chunks()
-    text = pc.fill_null(text.cast(pa.string()), "")
+    text = as_texts(text)
     if is_unspaced(language):
         spaced = text
         for pattern, replacement in _CHARACTERS:
@@ -173,7 +175,7 @@ class PairText:
     def __post_init__(self) -> None:
         references, translations = len(self.reference_text), len(self.translation_text)
         if references != translations:
-            raise ValueError(f"{references} references but {translations} translations")
+            raise UserError(f"{references} references but {translations} translations")
 
     def __len__(self) -> int:
         return len(self.reference_text)

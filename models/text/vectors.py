@@ -244,7 +244,7 @@ def _by_line(text: bytes, delimiter: bytes, dim: int) -> tuple[pa.StringArray, n
         word, *values = line.rsplit(delimiter, dim)
         try:
             vectors.append(np.array(values, np.float32).reshape(dim))
-            words.append(word.decode())
+            words.append(word.strip().decode())
         except ValueError as error:
             raise ValueError(f"{line[:60]!r} is not a word followed by {dim} numbers") from error
         if re.search(r" \S*\d$", words[-1]):

@@ -45,6 +45,9 @@ def test_a_model_in_the_cache_needs_no_network(cache: Path, revision: str) -> No
     assert folder == cache
     assert hub.revision(folder) == COMMIT
     assert hub.pinned(name) == f"someone/opus-cs-en@{COMMIT}"
+    (cache / "model.safetensors").rename(cache / "model-00001-of-00002.safetensors")
+    (cache / "model-00002-of-00002.safetensors").touch()
+    assert hub.fetch(name) == cache
 
 
 def test_a_folder_goes_first(cache: Path, tmp_path: Path, monkeypatch: Patch) -> None:
@@ -55,9 +58,12 @@ def test_a_folder_goes_first(cache: Path, tmp_path: Path, monkeypatch: Patch) ->
     assert hub.revision(Path("someone/opus-cs-en")) is None
 
 
+@pytest.mark.parametrize("left", ["", "model-00001-of-00002.safetensors"])
 @pytest.mark.parametrize("name", ["someone/other", "someone/opus-cs-en@v2", "someone/opus-cs-en"])
-def test_without_a_network_the_message_says_how_to_fetch_it(cache: Path, name: str) -> None:
-    (cache / "model.safetensors").unlink()  # a snapshot without weights is not enough
+def test_without_a_network_the_message_says_how_to_fetch_it(
+    cache: Path, name: str, left: str
+) -> None:
+    (cache / "model.safetensors").rename(cache / (left or "weights"))  # all weights are needed
     with pytest.raises(UserError, match=r"with `hf download someone/.*offline mode") as error:
         hub.fetch(name)
     assert "\n" not in str(error.value)

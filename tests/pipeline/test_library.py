@@ -101,4 +101,17 @@ def test_what_is_not_there_is_said(place: Path) -> None:
         paraloom.score(["a"], ["b"], ["translation_score"])
     with pytest.raises(paraloom.UserError, match="where a list of texts is needed"):
         paraloom.score("a dog", "a cat")
+    with pytest.raises(paraloom.UserError, match="1 references but 2 translations"):
+        paraloom.score(["a"], ["a", "b"])
     assert paraloom.score([], [])["trigram_overlap"].type == pa.float32()
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary("int32", "string")])
+def test_a_missing_text_is_an_empty_text(kind: pa.DataType) -> None:
+    texts = ["he met Bob", None, "he met Eva"]
+    chunks = pa.chunked_array([pa.array(texts[:1], kind), pa.array(texts[1:], kind)])
+    scores = paraloom.score(chunks, texts[::-1], "same_names")["same_names"]
+    assert scores.to_pylist() == [0, 1, 0]
+    assert paraloom.score(texts, ["he met Bob", "he met Bob", ""], ["same_names"])[
+        2
+    ].to_pylist() == [1, 0, 0]

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 
+from paraloom.models.languages import is_unspaced
 from paraloom.models.scorers.base import check
 from paraloom.models.text.tokens import PairText
 
@@ -14,30 +15,37 @@ _TENS = "ten twenty thirty forty fifty sixty seventy eighty ninety hundred"
 _WORDS = {word: float(i) for i, words in enumerate(_TO_19.split()) for word in words.split(",")}
 _WORDS |= {word: 10.0 * i for i, word in enumerate(_TENS.split(), 1)}
 _WORDS |= {"thousand": 1e3, "million": 1e6, "billion": 1e9}
-_DIGITS = re.compile(r"((?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(?:st|nd|rd|th|s|%)?")
+_DIGITS = re.compile(
+    r"(\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3}){2,}|\d+)(?:[.,](\d+))?"
+    r"(?:st|nd|rd|th|s|%|[^\x00-\x7f\d]+)?"  # "5마리" is 5
+)
+_SPLIT = re.compile(r"(?<=\d) (,) (?=\d{3}\b)|(?<=\d) (\.) (?=\d)")  # tokens of one number
 _BETWEEN = re.compile(r"[-–:/ ]")  # as in twenty-five, 1990-95, 8:30
 
 
-@check("both sides have the same numbers", "numbers differ")
+@check("both sides have the same numbers", "numbers differ", version=2)
 def same_numbers(pairs: PairText) -> np.ndarray:
     """Return 1 if both sides have the same set of numbers, else 0: float32 [n]. "two" is 2, "1,000"
-    and "one thousand" are 1000, and "third" and "3rd" are 3. Three numbers are ignored: 0 (a
-    paraphrase may say "no"), 1 ("a") and the word "second" ("a moment")."""
-    words = pairs.vocabulary.to_pylist()
-    numeric = np.array([len(_numbers([word])) > 2 for word in words], bool)
+    and "one thousand" are 1000, "3,5" is 3.5, and "third" and "3rd" are 3. Three numbers are
+    ignored: 0 (a paraphrase may say "no"), 1 ("a") and the word "second" ("a moment")."""
+    words, unspaced = pairs.vocabulary.to_pylist(), is_unspaced(pairs.language)
+    numeric = np.array([word[0].isdigit() or len(_numbers(word)) > 2 for word in words], bool)
     sides = (pairs.reference, pairs.translation)
     same = np.ones(len(pairs), np.float32)
     for row in np.unique(np.concatenate([side.rows[numeric[side.ids]] for side in sides])).tolist():
         spans = (side.ids[slice(*side.offsets[row : row + 2])].tolist() for side in sides)
-        first, second = (_numbers([words[i] for i in span]) for span in spans)
+        texts = [" ".join(words[i] for i in span) for span in spans]
+        if unspaced:
+            texts = [_SPLIT.sub(r"\1\2", text) for text in texts]
+        first, second = map(_numbers, texts)
         same[row] = first == second
     return same
 
 
-def _numbers(words: list[str]) -> set[float]:
+def _numbers(text: str) -> set[float]:
     """Return the numbers in a text. "two hundred five" is one number, "2 5" is two numbers."""
     numbers, thousands, rest = {0.0, 1.0}, 0.0, 0.0  # thousands and rest of the current number
-    for word in _BETWEEN.split(" ".join(words)):
+    for word in _BETWEEN.split(text):
         value = _number(word) or 0.0
         fits = value and (rest % 100 == 0 or (rest % 10 == 0 and value < 10))
         if word.removesuffix("s") in ("dozen", "hundred"):
@@ -54,5 +62,5 @@ def _numbers(words: list[str]) -> set[float]:
 
 def _number(word: str) -> float | None:
     if digits := _DIGITS.fullmatch(word):
-        return float(digits[1].replace(",", ""))
+        return float(f"{re.sub('[.,]', '', digits[1])}.{digits[2] or 0}")
     return _WORDS.get(word, _WORDS.get(word.removesuffix("s")))

@@ -103,6 +103,7 @@ def test_a_busy_server_is_asked_after_the_time_that_it_names() -> None:
         ("500", r"gives no answer in 6 attempts \(HTTP 500: out of memory\)"),
         ("cut", "gives no answer in 6 attempts"),
         ("no chat", "the response is no chat completion"),
+        ("infinite", "the response is no chat completion"),
         ("404", "has no model 404"),
         ("slow", r"no response within 0\.05 s"),
         ("down", "is it running"),
@@ -166,21 +167,26 @@ def test_parameters_are_sent_and_count_in_the_key() -> None:
 
 
 def test_a_shorter_pause_does_not_end_a_longer_one(monkeypatch: Patch) -> None:
+    """A pause of 0 is none: attempts without pauses would all fail."""
+    monkeypatch.setattr(chat_client, "FIRST_PAUSE", 0.05)
     generator = ChatGenerator(kind="chat", name="x", base_url="http://h", model="m")
     client = chat_client._Client(generator)
     client._next = later = time.monotonic() + 60
-    answers = [(429, {"retry-after": "0"}, "busy"), (200, {}, '{"choices": []}')]
+    busy = [(429, {"retry-after": seconds}, "busy") for seconds in ("0.001", "0")]
+    answers = [*busy, (200, {}, '{"choices": []}')]
     monkeypatch.setattr(client, "_turn", AsyncMock())
     monkeypatch.setattr(client, "_send", AsyncMock(side_effect=answers))
-    assert asyncio.run(client._ask("key", "prompt")).retries == 1
+    started = time.monotonic()
+    assert asyncio.run(client._ask("key", "prompt")).retries == 2
     assert client._next == later
+    assert time.monotonic() - started >= 0.1
 
 
 def test_pauses_that_headers_ask_for() -> None:
     assert asked_pause({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
     assert asked_pause({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
     assert asked_pause({"retry-after": "nan"}) == asked_pause({"retry-after-ms": "-5"}) == 0
-    assert asked_pause({"retry-after": "soon"}) is asked_pause({}) is None
+    assert asked_pause({"retry-after": "soon"}) == asked_pause({}) == 0
 
 
 def test_an_error_ends_all_requests() -> None:

@@ -32,12 +32,13 @@ def found(*texts: str, given: tuple[str, ...] = OF_A_DOG, **options: object) -> 
         f"Hier ist sie:\n{DOG}",
         f"**Paraphrase:** {DOG}",
         f"Paraphrased sentence: “{DOG}”",
-        *(mark[0] + DOG + mark[1] for mark in ('""', "“”", "„“", "«»", "''", "‘’", "``")),
+        *(mark[0] + DOG + mark[1] for mark in ('""', "“”", "„“", "『』", "«»", "''", "‘’", "``")),
         *(f"{sign} {DOG}" for sign in ("1.", "1)", "(1)", "-", "*", "•", "#", ">")),
         "A **dog** runs.",
         f'1. "{DOG}"',
         f"```text\n{DOG}\n```",
         f"<think>\nA dog, well.\n</think>\n\n{DOG}",
+        f"A dog, well: {{1}}\n</think>\n\nSure:\n- {DOG}",
         f"\n {DOG}\r\n",
     ],
 )
@@ -53,6 +54,9 @@ def test_items_of_a_list_are_candidates_and_other_lines_are_none() -> None:
     assert found("Sure!")[0].text == "Sure!" and found("Sure!\n ")[0].text == "Sure!"
     listed = f'Of course: ```json\n{{"paraphrases": ["- {DOG}"]}}\n```'
     assert found(listed, response="json") == [Found(DOG, None)]
+    thought = f'<think>{{"paraphrases": […]}}?</think>\n{{"paraphrases": ["{DOG}"]}}'
+    assert found(thought, response="json") == [Found(DOG, None)]
+    assert found("<think></think>") == [Found(None, "empty answer")]
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,16 @@ NUMBERS = [
     ("5 to 5", "at 5", True),
     ("", "", True),
 ]
+NUMBERS_ELSEWHERE = [
+    ("cs", "Stojí 3,5 Kč.", "Stojí 4,5 Kč.", False),
+    ("de", "1.000.000,50", "1000000,5", True),
+    ("ja", "3,999円", "3999円", True),
+    ("ja", "3.5円", "5.3円", False),
+    ("zh", "1,000元", "1,000,000元", False),
+    ("th", "2, 3", "2 และ 3", True),
+    ("ko", "개 3마리", "개 4마리", False),
+    ("ko", "개 3마리", "개 3 마리", True),
+]
 NAMES = [
     ("I met John in Prague.", "I met Mary in Prague.", False),
     ("I met John.", "John met me.", True),
@@ -70,6 +80,11 @@ NEGATION = [
     ("It is not a dog, only a cat", "It is a cat", False),
     ("not", "only this", False),
 ]
+
+
+@pytest.mark.parametrize(("language", "first", "second", "expected"), NUMBERS_ELSEWHERE)
+def test_numbers_of_other_languages(language: str, first: str, second: str, expected: bool) -> None:
+    assert passes("same_numbers", first, second, language=language) is expected
 
 
 @pytest.mark.parametrize(

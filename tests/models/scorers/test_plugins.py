@@ -70,8 +70,9 @@ def joined(pairs, table):
     sources = pa.array(["x", "y"] * 2500)
     found = scorer(tmp_path, code, table=path).score(texts, texts, sources, ids)
     assert found["commas_score"].tolist() == [2, 22] * 2500
-    with pytest.raises(UserError, match="commas_score: give the sources"):
-        scorer(tmp_path, code, table=path).score(texts, texts)
+    for columns_given, lacking in (((), "source"), ((sources,), "id")):
+        with pytest.raises(UserError, match=f"commas_score: the pairs have no {lacking}$"):
+            scorer(tmp_path, code, table=path).score(texts, texts, *columns_given)
     with pytest.raises(UserError, match="commas_score needs it"):
         scorer(tmp_path, code)
 

@@ -144,9 +144,9 @@ def test_blocks_do_not_take_the_values_of_others(block: int, monkeypatch: Patch)
 
 def test_what_is_missing_is_named() -> None:
     texts, scorer = pa.array(["a"]), PairScorer(NAMES, forward_model=Model())
-    with pytest.raises(UserError, match="source_score, dual_score: give the sources"):
+    with pytest.raises(UserError, match="source_score, dual_score: the pairs have no source"):
         scorer.score(texts, texts)
-    with pytest.raises(UserError, match="dual_score: give the translation scores"):
+    with pytest.raises(UserError, match="dual_score: the pairs have no translation_score"):
         scorer.score(texts, texts, texts)
     with pytest.raises(UserError, match="source_score needs a model in the other direction"):
         PairScorer(["source_score"])

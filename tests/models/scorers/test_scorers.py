@@ -366,7 +366,7 @@ def test_what_cannot_be_scored_is_said() -> None:
         if scorer.resource:
             with pytest.raises(UserError, match=f"^{name} needs {scorer.resource.remedy}"):
                 PairScorer([name])
-    with pytest.raises(UserError, match="reference_score: give the sources of the pairs"):
+    with pytest.raises(UserError, match="reference_score: the pairs have no source"):
         PairScorer(["reference_score"], **TABLES).score(*[pa.array(["a"])] * 2)
     with pytest.raises(UserError, match="one number a word, this one has 5"):
         score([("a", "b")], PairScorer(["mean_idf"], idf=VECTORS))

@@ -82,6 +82,7 @@ def test_the_prevailing_language(tmp_path: Path) -> None:
     assert spoken(TEXTS, "tlh", found) == Spoken(2, "cs", 0.5, None), "it may not know Klingon"
     assert spoken(TEXTS, "tdt", one(tmp_path, {"tdt_Latn": 1})) == Spoken(2, "tdt", 1.0, 1.0)
     assert spoken(TEXTS, "cs", one(tmp_path, {})) == Spoken(0, "", 0.0, None)
+    assert spoken(pa.array(["hotel"]), "it").other == 1, "the twelfth language is possible, too"
 
 
 MUST = "must give each text its codes and probabilities from 0 to 1"

@@ -51,6 +51,7 @@ def read(tmp_path: Path, text: str | bytes, name: str = "vectors.txt") -> WordVe
         ("3 2\n" + TEXT).replace("\n", " \r\n"),
         TEXT.replace(" ", "\t"),
         TEXT.replace("\n", "\n\n"),
+        "\n".join(f" {line}".replace(" ", "  ", 2) for line in TEXT.splitlines()),
         gzip.compress(TEXT.encode(), mtime=0),
         "\ufeff3 2\n" + TEXT,
         gzip.compress(("3 2\n" + TEXT).encode("utf-16"), mtime=0),
