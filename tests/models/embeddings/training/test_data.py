@@ -119,10 +119,11 @@ def test_what_fits_in_memory_is_read_once(source: PairSource, monkeypatch: Patch
     assert list(source.epoch(0, 1)) == []
 
 
-def test_null_is_empty(tmp_path: Path) -> None:
+def test_null_is_empty_and_a_row_group_without_rows_is_skipped(tmp_path: Path) -> None:
     table = pa.table({"l": ["a", None, "b", "c"], "r": ["b", "c", None, "C"]})
     pq.write_table(table, tmp_path / "a.parquet")
-    source = PairSource([tmp_path / "a.parquet"], ("l", "r"))
+    pq.write_table(table[:0], tmp_path / "b.parquet")
+    source = PairSource([tmp_path / "b.parquet", tmp_path / "a.parquet"], ("l", "r"))
     source.vocabularies = {"words": vocabulary_of(source.texts())}
     (pairs,) = source.epoch(0)
     assert (len(pairs), pairs.empty, pairs.identical) == (1, 2, 1) and source.rows == 4
