@@ -211,6 +211,7 @@ def test_the_words_are_those_of_the_texts_then_those_of_the_vectors() -> None:
     assert words_of(options.replace(tags=True), GIVEN) == ["a", "c", "b", "d", "e", "f"]
     assert words_of(options.replace(max_vocabulary=3)) == ["a", "c", "b"]
     assert words_of(options.replace(max_vocabulary=5), GIVEN) == ["a", "c", "b", "d", "e"]
+    assert words_of(options, WordVectors(["<unk>"], MATRIX[:1])) == ["a", "c", "b", "d"]
 
 
 def test_words_without_a_vector_get_random_ones_as_long_as_the_others() -> None:
