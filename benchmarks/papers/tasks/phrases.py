@@ -283,7 +283,7 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         n, k = rows.shape
         every = np.concatenate([batch.left, batch.right, rows.clip(min=0).ravel()])
         used, index = np.unique(every, return_inverse=True)
-        torch.manual_seed((self.seed << 40) + self.progress.step)
+        torch.manual_seed(self.noise_seed)
         vectors = dropout(self.encode(take_all(self.phrases, used)), self.section.dropout)
         vectors = vectors.index_select(0, torch.from_numpy(index).to(self.device))
         left, right, contrasts = torch.split(vectors, [n, n, n * k])

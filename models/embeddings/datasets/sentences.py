@@ -70,7 +70,9 @@ def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
             short = name.removesuffix(".parquet")
             yield where / name, tuple(f"{of}/{short}" for of in (str(path).partition("@")[0], path))
         return
-    folder, some = Path(path).resolve(), False
+    folder, some = Path(path), False
+    # A link to a file keeps its own name, which may be the only one with a suffix.
+    folder = folder.resolve() if folder.is_dir() else folder.parent.resolve() / folder.name
     for file in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
         parts = file.relative_to(folder.parent).parts
         of_folder = file != folder

@@ -43,7 +43,8 @@ class LSTM(nn.Module):
     def forward(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
         """Return the states at the nodes of the batch's trie, [nodes, hidden], and the trie."""
         vectors, rows, offsets = batch
-        packed = vectors.is_cuda and self.peepholes is None
+        # cuDNN needs at least one word.
+        packed = vectors.is_cuda and self.peepholes is None and len(rows) > 0
         trie = build_trie(rows, offsets, backward=self.reversed, share=not packed)
         cell = self.weights
         if packed:

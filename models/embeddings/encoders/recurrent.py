@@ -9,9 +9,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from paraloom.models.embeddings.encoders.base import TokenEncoder
-from paraloom.models.embeddings.encoders.embedding_matrix import on_device
 from paraloom.models.embeddings.encoders.lstm import LSTM
-from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch, maxima, means
+from paraloom.models.embeddings.encoders.ragged_batches import (
+    Input,
+    RaggedBatch,
+    maxima,
+    means,
+    vectors_at,
+)
 from paraloom.models.embeddings.options import EmbeddingOptions
 
 Pooling = Literal["last", "mean", "max"]
@@ -67,7 +72,7 @@ class Recurrent(TokenEncoder):
         """Combine both directions' outputs for each word, [words, size]."""
         weights = [None, None] if self.layer is None else self.layer.weight.chunk(2, dim=1)
         forward, backward = (
-            (output if weight is None else output @ weight.T)[on_device(of, output.device)]
+            vectors_at(output if weight is None else output @ weight.T, of)
             for output, of, weight in zip(outputs, nodes, weights, strict=True)
         )
         total = forward + backward

@@ -97,7 +97,8 @@ class PairSource:
         for path in map(str, paths):
             with opened_parquet(path) as file:
                 groups = map(file.metadata.row_group, range(file.num_row_groups))
-                self.chunks += [Chunk(path, i, of.num_rows) for i, of in enumerate(groups)]
+                chunks = (Chunk(path, i, of.num_rows) for i, of in enumerate(groups))
+                self.chunks += [chunk for chunk in chunks if chunk.rows]
         self.rows = sum(chunk.rows for chunk in self.chunks)
         if not self.rows:
             raise UserError(f"{self.name}: no rows to train on")

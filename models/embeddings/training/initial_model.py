@@ -77,7 +77,10 @@ def _vocabularies(
     )
     if initial is not None and (known := built.get("words")) is not None:
         words = dict.fromkeys(known.words[known.specials :])
-        words.update(dict.fromkeys(word for word in initial.words.to_pylist() if word != UNKNOWN))
+        # Some files have a vector for <unk>. It is no word of a text, so it needs no entry.
+        unknown = UNKNOWN, known.words[0]
+        found = initial.words.to_pylist()
+        words.update(dict.fromkeys(word for word in found if word not in unknown))
         built["words"] = Vocabulary(
             list(words)[: options.max_vocabulary], tags=known.tags, language=language
         )

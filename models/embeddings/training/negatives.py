@@ -152,7 +152,7 @@ def _argmax(cosines: Tensor) -> Tensor:
     else:
         index = cosines.argmax(dim=1)
     best = cosines.gather(1, index.unsqueeze(1)).squeeze(1)
-    return torch.where(best > _NEVER, index, -1)
+    return torch.where(best == _NEVER, -1, index)
 
 
 def _excluded(

@@ -198,7 +198,12 @@ class Trainer(Generic[Batch]):
     def seed_noise(self) -> None:
         """Seed the dropout of the next step, so that checkpoints need no random state."""
         if self.options.dropout or self.options.word_dropout:
-            torch.manual_seed((self.seed << 40) + self.progress.step)
+            torch.manual_seed(self.noise_seed)
+
+    @property
+    def noise_seed(self) -> int:
+        """Seed of the next step's noise. Torch accepts seeds of 64 bits."""
+        return ((self.seed << 40) + self.progress.step) % (1 << 64)
 
     def encode(self, sentences: Sentences) -> Tensor:
         """Return the vectors of n sentences, [n, dim]."""

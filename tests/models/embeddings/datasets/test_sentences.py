@@ -153,6 +153,8 @@ def test_files_of_a_folder_have_names_from_it_on(tmp_path: Path) -> None:
     expected += ["lines.json", "rt.all"]
     assert list(sentence_files(tmp_path / "sts")) == [f"sts/{name}" for name in expected]
     assert sentence_files(tmp_path / "sts/2012/MSRpar.tsv").keys() == {"MSRpar"}
+    (tmp_path / "link.csv").symlink_to(tmp_path / "sts/rt.all")
+    assert sentence_files(tmp_path / "link.csv") == {"link": tmp_path / "link.csv"}
     assert sentence_files(tmp_path / "sts/README.md").keys() == {"README.md"}
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no files with sentences here"):

@@ -150,6 +150,25 @@ def test_recurrent_encoders_follow_their_equations(model: str, combine: str, cel
         assert torch.allclose(ours, gradient_of(parameter), rtol=0, atol=1e-12)
 
 
+class OnGpu(torch.Tensor):
+    """A tensor that says it is on a GPU, so that the LSTM calls torch's own."""
+
+    is_cuda = True
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("sentences", [SENTENCES, [[], []]])
+def test_torch_s_lstm_gives_the_same_states(sentences: list[list[int]], backward: bool) -> None:
+    lstm = LSTM(D, 4, backward=backward)
+    ids, offsets = flat(sentences)
+    vectors = torch.randn(9, D)
+    (ours, trie), (theirs, packed) = (
+        lstm(RaggedBatch(of, ids, offsets)) for of in (vectors, vectors.as_subclass(OnGpu))
+    )
+    assert torch.allclose(ours[trie.paths], theirs[packed.paths], rtol=0, atol=1e-6)
+    assert np.array_equal(trie.ends < 0, packed.ends < 0)
+
+
 @pytest.mark.parametrize("model", ["word-avg", "trigram-avg", "word-sum"])
 def test_averages(model: str) -> None:
     encoder = encoder_of(model)
@@ -226,17 +245,23 @@ def test_equal_maxima_share_the_gradient(sign: float) -> None:
 
 
 def test_several_threads_sum_the_gradient_of_a_word_in_one_order() -> None:
-    """Otherwise two trainings with dropout end with other weights."""
+    """Otherwise two trainings with dropout, or with a layer, end with other weights."""
     rows = (np.random.default_rng(0).zipf(1.3, 20_000) % 500).astype(np.int32)
     vectors, gradient = torch.zeros(500, 64, requires_grad=True), torch.randn(20_000, 64)
     expected = torch.zeros(500, 64).index_add_(0, torch.from_numpy(rows), gradient)
+    encoder = encoder_of("bilstm-avg", combine="tanh", hidden=64).float()
+    output = torch.zeros(500, 64, requires_grad=True)
+    of_layer = []
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
         for _ in range(5):
-            vectors.grad = None
+            vectors.grad = output.grad = None
             torch.autograd.backward(vectors_at(vectors, rows), gradient)
             assert torch.equal(gradient_of(vectors), expected)
+            torch.autograd.backward(encoder._combine([output, output], [rows, rows]), gradient)
+            of_layer.append(gradient_of(output))
+            assert torch.equal(of_layer[-1], of_layer[0])
     finally:
         torch.set_num_threads(threads)
 

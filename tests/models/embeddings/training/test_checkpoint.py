@@ -261,10 +261,13 @@ def test_nothing_to_learn_from(tmp_path: Path) -> None:
     assert not (tmp_path / "model").exists()
 
 
-def test_a_loss_that_is_no_number_leaves_the_old_model(tmp_path: Path, shards: list[str]) -> None:
+@pytest.mark.parametrize("mega_batch", [40, 1])
+def test_a_loss_that_is_no_number_leaves_the_old_model(
+    tmp_path: Path, shards: list[str], mega_batch: int
+) -> None:
     train(SMALL, tmp_path / "model", shards=shards, seed=1)
     before = load_encoder(tmp_path / "model").embed(["w1 w2"])
-    wild = EmbeddingOptions(dim=16, epochs=2, batch_size=10, learning_rate=1e38)
+    wild = SMALL.replace(mega_batch=mega_batch, learning_rate=1e38)
     with pytest.raises(UserError, match=r"the loss is (nan|inf) at step \d+: lower learning_rate"):
         train(wild, tmp_path / "model", shards=shards, seed=1)
     assert np.array_equal(load_encoder(tmp_path / "model").embed(["w1 w2"]), before)

@@ -119,10 +119,11 @@ def test_what_fits_in_memory_is_read_once(source: PairSource, monkeypatch: Patch
     assert list(source.epoch(0, 1)) == []
 
 
-def test_null_is_empty(tmp_path: Path) -> None:
+def test_null_is_empty_and_a_row_group_without_rows_is_skipped(tmp_path: Path) -> None:
     table = pa.table({"l": ["a", None, "b", "c"], "r": ["b", "c", None, "C"]})
     pq.write_table(table, tmp_path / "a.parquet")
-    source = PairSource([tmp_path / "a.parquet"], ("l", "r"))
+    pq.write_table(table[:0], tmp_path / "b.parquet")
+    source = PairSource([tmp_path / "b.parquet", tmp_path / "a.parquet"], ("l", "r"))
     source.vocabularies = {"words": vocabulary_of(source.texts())}
     (pairs,) = source.epoch(0)
     assert (len(pairs), pairs.empty, pairs.identical) == (1, 2, 1) and source.rows == 4
@@ -210,6 +211,7 @@ def test_the_words_are_those_of_the_texts_then_those_of_the_vectors() -> None:
     assert words_of(options.replace(tags=True), GIVEN) == ["a", "c", "b", "d", "e", "f"]
     assert words_of(options.replace(max_vocabulary=3)) == ["a", "c", "b"]
     assert words_of(options.replace(max_vocabulary=5), GIVEN) == ["a", "c", "b", "d", "e"]
+    assert words_of(options, WordVectors(["<unk>"], MATRIX[:1])) == ["a", "c", "b", "d"]
 
 
 def test_words_without_a_vector_get_random_ones_as_long_as_the_others() -> None:
