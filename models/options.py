@@ -158,14 +158,23 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
     said = [_said(item) for at, item in found if at == path]
     text = any(item["type"] == "string_type" for at, item in found if at == path)
     value, quote = problem["input"], "; put it in quotes, since YAML does not read it as text"
+    if problem["type"].startswith("union_tag"):  # the key that chooses a section's type
+        path, value = [*path, ".", problem["ctx"]["discriminator"][1:-1]], problem["ctx"].get("tag")
+        if value is None:
+            return f"{''.join(path)}: is missing"
+    if value is None or problem["type"] == "too_short":
+        return f"{''.join(path)}: is empty; give it a value, or remove it"
     hint = quote if text and isinstance(value, bool | int | float | date | dict) else ""
-    return f"{''.join(path)}: {' or '.join(said)}, not {value!r}{hint}"
+    shown = str(value).lower() if isinstance(value, bool | date) else repr(value)
+    return f"{''.join(path)}: {' or '.join(said)}, not {shown}{hint}"
 
 
 def _said(problem: ErrorDetails) -> str:
     """Return pydantic's message for a problem without class names."""
-    if problem["type"] in ("model_type", "dict_type"):
+    if problem["type"] in ("model_type", "dict_type", "model_attributes_type"):
         return "must be key: value"
+    if problem["type"] == "union_tag_invalid":
+        return f"must be {problem['ctx']['expected_tags'].replace(', ', ' or ')}"
     text = problem["msg"].replace("Input should", "must")
     return text[0].lower() + text[1:]
 

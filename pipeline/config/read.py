@@ -63,13 +63,14 @@ def parse_config(
         at = str(error).partition(":")[0]
         changed = [change.partition("=")[0].removesuffix("+") for change in changes]
         both = [pair for key in changed for pair in ((at, key), (key, at))]
-        if any(re.match(rf"{re.escape(section)}\b", key) for key, section in both):
+        if any(re.match(rf"{re.escape(section)}(?!\w)", key) for key, section in both):
             raise UserError(f"--set {error}") from error
         raise UserError(f"{where}: {error}" if where else str(error)) from error
 
 
 def _set(values: dict[str, Any], change: str) -> None:
     key, equals, text = change.partition("=")
+    key = key.strip()
     if not equals or not key:
         raise UserError(f"--set {change}: must be key.sub=value or key.sub+=value")
     *sections, last = key.removesuffix("+").split(".")

@@ -42,6 +42,6 @@ def check(config: Config) -> None:
     done = storage.exists(storage.join(config.run, "back_translate", STAGE_RECORD))
     # The other run may be deleted once this run has finished the stage.
     if (other := config.nmt.reuse) and not done and not is_run(other):
-        raise UserError(f"nmt.reuse: {other}: no run here; name the folder of a run")
+        raise UserError(f"nmt.reuse: {other}: no run here; name a run's folder, or remove the key")
     if config.nmt.model:
         Model(config.nmt.model, config.nmt, config.languages).check(config.input)

@@ -155,9 +155,8 @@ def translate(
 
     used, options = model.record(), model.options
     own = [decoding(options), options.several(), used.sha256, model.tags()]
-    # A run on a sample reuses no translations, because it measures the speed or has other
-    # sentences. Sampled translations depend on the shard, so they get no key and are not reused.
-    other = None if run.forced or run.base else run.config.nmt.reuse
+    # Sampled translations depend on the shard, so they get no key and are not reused.
+    other = None if run.forced else run.config.nmt.reuse
     job = back_translate.TranslationJob(
         model=model.factory(run),
         accelerator=run.config.accelerator,

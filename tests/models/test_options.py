@@ -70,7 +70,7 @@ QUOTE = "; put it in quotes, since YAML does not read it as text"
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"dim": True}, "dim: must be a valid integer, not True"),
+        ({"dim": True}, "dim: must be a valid integer, not true"),
         ({"tags": 1}, "tags: must be a valid boolean or must be 'start' or 'end', not 1"),
         ({"margin": 0.0}, "margin: must be greater than 0, not 0.0"),
         ({"dropout": 1.0}, "dropout: must be less than 1, not 1.0"),
@@ -80,13 +80,13 @@ QUOTE = "; put it in quotes, since YAML does not read it as text"
             {"similarity": {"data": [3]}},
             f"similarity.data[0]: must be a valid string, not 3{QUOTE}",
         ),
-        ({"model": False}, f"model: must be a valid string, not False{QUOTE}"),
+        ({"model": False}, f"model: must be a valid string, not false{QUOTE}"),
         (
             {"development": True},
-            f"development: must be a valid string or must be a valid list, not True{QUOTE}",
+            f"development: must be a valid string or must be a valid list, not true{QUOTE}",
         ),
-        ({"model": None}, "model: must be a valid string, not None"),
-        ({"device": False}, "device: must be 'auto', 'cpu' or 'cuda', not False"),
+        ({"model": None}, "model: is empty; give it a value, or remove it"),
+        ({"device": False}, "device: must be 'auto', 'cpu' or 'cuda', not false"),
         ({"similarity": {}}, "similarity.data: is missing"),
         ({"similarity": [1]}, "similarity: must be key: value, not [1]"),
         (["dim"], "configuration: must be key: value, not ['dim']"),

@@ -103,7 +103,9 @@ def test_a_run_beside_another_keeps_its_translations(
     other = {"reuse": str(finished_run / "run")}
     path = str(write_config(tmp_path, nmt={"reuse": str(tmp_path)}))
     line = refusal(capsys, "back-translate", "--config", path)
-    assert line == f"paraloom: nmt.reuse: {tmp_path}: no run here; name the folder of a run"
+    assert line.startswith(f"paraloom: nmt.reuse: {tmp_path}: no run here; name a run's f")
+    for small in ("preview", "estimate"):  # they reuse no translations
+        assert again(small, tmp_path) == 0
     made = ["ingest", "back_translate"]
     shards = {"input": {"shard_rows": 50}}
     assert runs("back-translate", tmp_path, nmt=other, **shards) == made

@@ -140,6 +140,8 @@ def read_vocabulary(path: Path) -> list[str]:
         if path.suffix not in (".yml", ".yaml"):
             return text.removesuffix("\n").split("\n")
         by_id = {int(number): _unquoted(token) for token, number in _TOKEN.findall(text)}
+        if "</s>" not in by_id.values():
+            raise ValueError("it has no subword </s>")
         if set(by_id) != set(range(len(by_id))) or len(set(by_id.values())) != len(by_id):
             raise ValueError("each subword must have an id of its own, from 0 on")
         return [by_id[number] for number in range(len(by_id))]

@@ -13,7 +13,6 @@ from paraloom.models.errors import UserError, in_one_line
 if TYPE_CHECKING:
     import sentencepiece
 
-_MOST_UNUSED = 1 << 16  # maximum number of embeddings without a token
 _CUT = "@@"  # end of a subword that does not end a word
 
 
@@ -116,7 +115,7 @@ def _read_codes(path: Path) -> tuple[dict[tuple[str, str], int], tuple[str, ...]
         codes = [line.strip("\r ").split(" ") for line in lines]
         fast = all(len(code) == 3 for code in codes)  # fastBPE's, with counts
         if not fast and any(len(code) != 2 for code in codes):
-            raise ValueError("a line has more")
+            raise ValueError("a line has another number")
         # The first occurrence of a pair counts.
         ranks = {(code[0], code[1]): rank for rank, code in reversed([*enumerate(codes)])}
         return ranks, ("</w>",) if fast or version == "0.2" else ("", "</w>")
@@ -155,7 +154,7 @@ def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
 
 def filled_up(tokens: list[str], size: int) -> list[str]:
     """Extend or truncate a vocabulary to `size`, the number of embeddings. Raise a ValueError if
-    too many tokens are missing."""
-    if size > len(tokens) + _MOST_UNUSED:
+    more than a tenth and more than 100 of the embeddings have no token."""
+    if size - len(tokens) > max(size // 10, 100):
         raise ValueError(f"it has {size:,} embeddings for {len(tokens):,} tokens")
     return tokens[:size] + [f"<unused_{number}>" for number in range(size - len(tokens))]

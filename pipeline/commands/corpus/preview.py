@@ -49,6 +49,7 @@ def prepare(run: Run, rows: int) -> tuple[str, Config]:
     changes, target = _without_training(run)
     folder = storage.join(config.run, "preview")
     changes["input"] = small_run.write_sample(config, sample, folder)
+    changes["nmt"] = {"reuse": None}
 
     def changed(keys: dict[str, Any]) -> dict[str, Any]:
         sections = {name: {**keys[name], **of} for name, of in changes.items()}

@@ -122,6 +122,7 @@ def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) 
     keys["input"] |= {"where": [], "unique": None, "shard_rows": -(-len(sample) // 2)}
     keys["input"] |= write_sample(config, sample, folder)
     keys["loop"]["rounds"], keys["embeddings"]["selection"] = 1, None
+    keys["nmt"]["reuse"] = None  # reused translations would not show the speed of the model
     keys["score"] |= score
     keys["select"] |= {"by": by, "where": where, "size": None, "named": {}, "per_generator": None}
     keys["generators"] = [of.model_dump() for of in config.chats] if chats else None

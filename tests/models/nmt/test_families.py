@@ -332,6 +332,7 @@ def test_bad_files_are_named_in_one_line(
     ("changes", "message"),
     [
         ({"vocab_size": 10**9}, "does not fit the tokeniser .* 1,000,000,000 embeddings for"),
+        ({"vocab_size": 900}, "does not fit the tokeniser .* 900 embeddings for 545 tokens"),
         ({"encoder_layers": 10**9}, "encoder_layers must be at most 1,000"),
         ({"encoder_layers": 30, "encoder_ffn_dim": 1 << 16}, "settings describe .* files have"),
         ({"d_model": 64}, "the weights "),

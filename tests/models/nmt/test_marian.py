@@ -141,7 +141,7 @@ def test_a_vocabulary_in_yaml_as_marian_writes_it(tmp_path: Path) -> None:
     assert read_vocabulary(path) == [
         "</s>", "<unk>", '"', "no", "a: 7", "'", "\x85", "l" * 9, "\\", ": "
     ]  # fmt: skip
-    for content in ('"a": 0\n"b": 2\n', '"a": 0\n"a": 1\n', "\xff"):
+    for content in ('"</s>": 0\n"b": 2\n', '"</s>": 0\n"</s>": 1\n', '"a": 0\n', "[]", "\xff"):
         path.write_bytes(content.encode("latin-1"))
         with pytest.raises(UserError, match=r"vocab\.yml: not a vocabulary of Marian"):
             read_vocabulary(path)
