@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from paraloom.models.errors import UserError, in_one_line
 
@@ -183,11 +183,11 @@ def locked(path: Path, busy: str | None = None) -> Iterator[None]:
     If another process has the lock, wait. With `busy`, raise a UserError with this message instead.
     """
     with _writing(path):
-        stream = path.open("ab")
+        stream = path.open("a+b")
     with stream:
         try:
             if os.environ.get(LOCKS) != "off":
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB if busy else fcntl.LOCK_EX)
+                _lock(stream, wait=busy is None)
         except BlockingIOError as error:
             raise UserError(str(busy)) from error
         except OSError as error:
@@ -196,6 +196,16 @@ def locked(path: Path, busy: str | None = None) -> Iterator[None]:
                 f"set {LOCKS}=off, and let only one paraloom work there at a time"
             ) from error
         yield
+
+
+def _lock(stream: IO[bytes], *, wait: bool) -> None:
+    """Lock a file exclusively. If it is locked exclusively, wait or raise a BlockingIOError."""
+    while True:
+        try:
+            return fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            # `paraloom status` has a shared lock for a moment. An exclusive lock raises here, too.
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
 def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:

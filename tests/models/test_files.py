@@ -1,6 +1,7 @@
 """Files and folders that are complete or absent, when a disk is full; locks."""
 
 import errno
+import fcntl
 import hashlib
 import os
 import resource
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from unittest.mock import Mock
 
 import pytest
@@ -209,6 +211,16 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatc
     with atomic_file(path) as temporary:
         temporary.write_text("new")
     assert flushed == [(path.stat().st_ino, False)]
+
+
+def test_a_shared_lock_delays_a_writer_and_an_exclusive_one_stops_it(tmp_path: Path) -> None:
+    path = tmp_path / ".lock"
+    path.touch()
+    stream = path.open()
+    fcntl.flock(stream, fcntl.LOCK_SH)  # as `paraloom status` does for a moment
+    Timer(0.1, stream.close).start()
+    with locked(path, "busy"), pytest.raises(UserError, match="busy"), locked(path, "busy"):
+        pytest.fail("two processes have the lock")
 
 
 def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: Patch) -> None:

@@ -35,7 +35,7 @@ class StageStatus(BaseModel):
     seconds: float | None = None
     """Wall-clock time. For a stage under way, the time since it was started or resumed."""
     rate: float | None = None  # rows per second
-    gpus: int = 0  # number of GPUs of a translation under way
+    gpus: int = 0  # number of GPUs on all machines of a translation under way
     remaining: float | None = None  # seconds until the stage ends
     jobs: list[RemoteJob] = []  # on Flink or Dataflow
 
@@ -137,7 +137,9 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
     rows, total = sum(receipt.rows_in for receipt in done), _to_make(name, record)
     shown.rows, shown.rejected = (rows, total), rejected_rows(done)
     recent = [receipt for receipt in done if receipt.ended >= start]
-    shown.gpus = sum({of.worker: of.numbers.get("gpus", 0) for of in recent}.values())
+    # A machine has one worker, which uses all GPUs. A worker that replaced it has another process.
+    on_host = {of.worker.partition(":")[0]: of.numbers.get("gpus", 0) for of in recent}
+    shown.gpus = sum(on_host.values())
     made = sum(receipt.rows_in for receipt in recent)
     if made and shown.seconds:
         shown.rate = made / shown.seconds
