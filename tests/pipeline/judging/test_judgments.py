@@ -243,14 +243,13 @@ def test_few_pairs_begin_the_order_of_many(write_run: WriteConfig) -> None:
     assert len(orders[0] & orders[1]) < 20
 
 
-def test_texts_left_out_do_not_count_for_their_decile() -> None:
-    texts = ["one", "one", "one", "two", "three", "four", "five", "six"]
-    cells = {("a", 0): np.arange(5), ("a", 1): np.arange(5, 8)}
-    found = sampling._in_order([("r", text) for text in texts], cells, 9)
-    assert len({texts[row] for row in found}) == len(found) == 6
-    deciles = [int(row >= 5) for row in found]
-    for first in (2, 4, 6):
-        assert np.bincount(deciles[:first], minlength=2).tolist() == [first / 2] * 2
+def test_a_repeated_pair_is_drawn_once() -> None:
+    texts = ["one"] * 99 + ["two", "three"]
+    sides = {"reference": ["r"] * 101, "translation": texts}
+    table = pa.table({"id": [f"{number}" for number in range(101)], **sides})
+    for tables in ([table], [table.slice(0, 50), table.slice(50)]):
+        found = sampling.sample_rows(tables, None, 3, 1)["translation"].to_pylist()
+        assert sorted(found) == ["one", "three", "two"]
 
 
 def test_the_pairs_are_those_of_the_round_that_is_kept(write_run: WriteConfig) -> None:
