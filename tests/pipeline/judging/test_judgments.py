@@ -186,7 +186,13 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkeypatc
     assert [id for id, *_ in file.actions] == ["1"]
 
 
-@pytest.mark.parametrize("name", ["", "a ", "../../x", ".a", "a\n", "a" * 61, "𠀀" * 51])
+@pytest.mark.parametrize("name", ["अमित", "วิชัย", "Jose\u0301 B."])
+def test_names_with_marks_are_names(tmp_path: Path, name: str) -> None:
+    JudgeFile(str(tmp_path), name).append([action("1")])
+    assert scores(tmp_path) == {f"{name} 1": 50}
+
+
+@pytest.mark.parametrize("name", ["", "\u0301a", "a ", "../../x", ".a", "a\n", "a" * 61, "𠀀" * 51])
 def test_names_that_are_no_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match="cannot be a judge's name"):
         JudgeFile(str(tmp_path), name)
