@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import yaml
 
 from paraloom.pipeline.judging import cuts
 from paraloom.pipeline.judging.judgments import Judgment
@@ -73,7 +74,8 @@ def number_in_words(value: float | None) -> str:
 
 def select_lines(cut: cuts.Cut, where: Sequence[str] = ()) -> str:
     """Return the section `select` of a configuration that applies a cut and the conditions."""
-    conditions = f"\n  where: [{', '.join(where)}]" if where else ""
+    items = yaml.safe_dump([*where], default_flow_style=True, allow_unicode=True, width=10**6)
+    conditions = f"\n  where: {items.rstrip()}" if where else ""
     comment, deciles = f"# precision {cut.wanted:g}", list(cut.deciles)
     return f"select:  {comment}\n  by: {cut.score}\n  deciles: {deciles}{conditions}"
 

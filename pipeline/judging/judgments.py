@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Annotated
+from unicodedata import category
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
@@ -35,7 +36,8 @@ Fluency = Annotated[int, Field(ge=0, le=2)]
 
 def checked_name(judge: str) -> str:
     """Return a judge's name if it can be the name of a file, else raise UserError."""
-    if not _NAME.fullmatch(judge) or len(judge.encode()) > 200:
+    without_marks = "".join("-" if category(letter)[0] == "M" else letter for letter in judge)
+    if not _NAME.fullmatch(without_marks) or len(judge.encode()) > 200:
         raise UserError(
             f"{judge[:80]!r} cannot be a judge's name: it must have 1 to 60 letters, digits, "
             "spaces or . - _ + @, and begin with a letter or digit"

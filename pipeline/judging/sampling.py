@@ -129,8 +129,7 @@ def _sample(tables: Iterable[pa.Table], spread: Sequence[str], count: int, seed:
         kept = _lowest(table if kept is None else pa.concat_tables([kept, table]), spread, count)
     if kept is None:
         return pa.table({})
-    texts = list(zip(*(kept[side].to_pylist() for side in _SIDES), strict=True))
-    return kept.take(pa.array(_in_order(texts, _cells(kept, spread), count), pa.int64()))
+    return kept.take(pa.array(_in_order(_cells(kept, spread), count), pa.int64()))
 
 
 def _pairs(table: pa.Table) -> list[Pair]:
@@ -139,9 +138,12 @@ def _pairs(table: pa.Table) -> list[Pair]:
 
 
 def _lowest(table: pa.Table, spread: Sequence[str], pairs: int) -> pa.Table:
-    """Return the first rows of each cell, sorted by distance and hash."""
+    """Return the first rows of each cell, sorted by distance and hash, without repeated texts."""
     keys = [name for name in (_HASH, _DISTANCE) if name in table.column_names]
     table = table.take(np.lexsort([table[name].to_numpy() for name in keys]))
+    numbered = table.select(_SIDES).append_column("row", pa.array(np.arange(len(table))))
+    first = numbered.group_by(list(_SIDES)).aggregate([("row", "min")])["row_min"]
+    table = table.take(np.sort(first.to_numpy()))
     chosen = np.zeros(len(table), bool)
     for rows in _cells(table, spread).values():
         chosen[rows[: pairs + _NEXT]] = True
@@ -158,10 +160,8 @@ def _cells(table: pa.Table, spread: Sequence[str]) -> dict[tuple[str, Any], Rows
     }
 
 
-def _in_order(
-    texts: Sequence[tuple[str, str]], cells: Mapping[tuple[str, Any], Rows], count: int
-) -> list[int]:
-    """Return row numbers in the order of the sample, without repeated texts.
+def _in_order(cells: Mapping[tuple[str, Any], Rows], count: int) -> list[int]:
+    """Return row numbers in the order of the sample.
 
     Each step takes the cell with the fewest chosen rows, weighted by the number of cells of its
     column. Among the first waiting rows of this cell, the step chooses the row whose cells have the
@@ -175,14 +175,11 @@ def _in_order(
             cells_of.setdefault(row, []).append(cell)
     shown = Counter[tuple[str, Any]]()  # for each cell: number of chosen rows × cells of its column
     chosen: list[int] = []
-    taken: set[tuple[str, str]] = set()
     while len(chosen) < count and any(waiting.values()):
         _, _, fewest = min((shown[cell], rows[0], rows) for cell, rows in waiting.items() if rows)
         row = min(fewest[:_NEXT], key=lambda row: (sum(shown[cell] for cell in cells_of[row]), row))
         for cell in cells_of[row]:
             waiting[cell].remove(row)
-        if texts[row] not in taken:
-            taken.add(texts[row])
-            chosen.append(row)
-            shown.update({cell: parts[cell[0]] for cell in cells_of[row]})
+        chosen.append(row)
+        shown.update({cell: parts[cell[0]] for cell in cells_of[row]})
     return chosen

@@ -91,17 +91,17 @@ class Session:
             return self._state(file)
 
     def undo(self, target: Target) -> dict[str, Any]:
-        """Undo the judge's last action, and return the new state and the undone label."""
+        """Undo the judge's last action. Return the new state with the undone pair and its label."""
         with self._lock:
             file = self._file(target.judge)
             done = self._done(file)
             if not done or done[-1][0].key != target.key:
                 raise Conflict("this is not the pair of the last action")
-            last = done[-1][1]
+            pair, last = done[-1]
             texts = last.model_dump(include={"reference", "translation"})
             file.append([Action(id=last.id, candidate=last.candidate, undone=True, **texts)])
             undone = last.model_dump(include={"score", "fluency"})
-            return {**self._state(file), "undone": undone}
+            return {**self._state(file), "pair": pair.model_dump(), "undone": undone}
 
     def _file(self, judge: str) -> JudgeFile:
         if judge not in self._files:

@@ -6,6 +6,7 @@ with one bound. A range of scores or deciles has two thresholds.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from statistics import fmean
 from typing import Any, Self
 
@@ -77,6 +78,15 @@ class Curve:
     moved: tuple[Predicate, ...]  # one or two thresholds
     points: list[Kept]
     chosen: Kept  # the pairs kept by the run's selection
+
+    def shown_bounds(self, of: Kept) -> list[str]:
+        """Format the bounds of a point with four digits, so that they keep at least its pairs."""
+        shown = []
+        for predicate, bound in zip(self.moved, of.bounds, strict=False):  # `chosen` has no bounds
+            rounding = ROUND_CEILING if predicate.operator == "<=" else ROUND_FLOOR
+            shortest = Decimal(str(np.float32(bound)))
+            shown.append(f"{Context(4, rounding).plus(shortest).normalize():f}")
+        return shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +191,6 @@ class Sample:
         found = sample_rows([self.pairs], criteria, most, seed)
         rows: list[dict[str, Any]] = found.to_pylist()
         for reason, fails, values, _ in conditions(found, criteria) if rows else ():
-            values = values if values.dtype == object else np.round(values, 3)
             for row in np.flatnonzero(fails):
                 rows[row]["why"] = f"{reason}: {values[row]!s}"  # `format` would write 16 digits
         return rows

@@ -34,10 +34,9 @@ def command(run: RunFolder, json: JsonFile = None) -> None:
     columns = ["pairs", "median difference", "median meaning", "judged good"]
     table = number_table("Selections of equal size", numbers=[*bounds, *columns])
     for each in (*found.points, found.chosen):
-        cells = *(each.bounds or ("the run's", "")), each.difference, each.meaning
-        shown = [f"{cell:.3g}" if isinstance(cell, float) else cell for cell in cells]
-        agreed = good_of(each.good, each.judged)
-        table.add_row(*shown[:2], f"{each.rows:,}", *shown[2:], agreed)
+        bounds = found.shown_bounds(each) or ["the run's", ""]
+        medians = (f"{median:.3g}" for median in (each.difference, each.meaning))
+        table.add_row(*bounds, f"{each.rows:,}", *medians, good_of(each.good, each.judged))
     out = console()
     out.print(table)
     out.print(f"Selected: {selection_in_words(select, str)}", soft_wrap=True)

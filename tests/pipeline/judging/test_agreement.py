@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, pearsonr, spearmanr
@@ -36,7 +37,7 @@ from paraloom.pipeline.judging.cuts import (
     spearman,
     wilson,
 )
-from paraloom.pipeline.judging.describe import alpha, counts_line, describe_judges
+from paraloom.pipeline.judging.describe import alpha, counts_line, describe_judges, select_lines
 from paraloom.pipeline.judging.judgments import Action, JudgeFile, Judgment
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.run.records import PairsRecord, ScorerRecord
@@ -343,6 +344,9 @@ def test_a_few_pairs_of_many_recommend_no_cut() -> None:
     deciles = np.repeat([9, *range(9)], [9, *[20] * 9])
     cut = cut_of({"a": deciles}, deciles == 9, 0.6)
     assert not cut.reached and cut.wilson[0] > 0.6
+    where = ["unigram_f1 <= 0.7", 'domain != "a, b: c"']
+    selection = {"by": "a", "deciles": [*cut.deciles], "where": where}
+    assert yaml.safe_load(select_lines(cut, where)) == {"select": selection}
 
 
 def test_the_interval_of_a_correlation_is_scipys() -> None:

@@ -186,7 +186,13 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkeypatc
     assert [id for id, *_ in file.actions] == ["1"]
 
 
-@pytest.mark.parametrize("name", ["", "a ", "../../x", ".a", "a\n", "a" * 61, "𠀀" * 51])
+@pytest.mark.parametrize("name", ["अमित", "วิชัย", "Jose\u0301 B."])
+def test_names_with_marks_are_names(tmp_path: Path, name: str) -> None:
+    JudgeFile(str(tmp_path), name).append([action("1")])
+    assert scores(tmp_path) == {f"{name} 1": 50}
+
+
+@pytest.mark.parametrize("name", ["", "\u0301a", "a ", "../../x", ".a", "a\n", "a" * 61, "𠀀" * 51])
 def test_names_that_are_no_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match="cannot be a judge's name"):
         JudgeFile(str(tmp_path), name)
@@ -243,14 +249,13 @@ def test_few_pairs_begin_the_order_of_many(write_run: WriteConfig) -> None:
     assert len(orders[0] & orders[1]) < 20
 
 
-def test_texts_left_out_do_not_count_for_their_decile() -> None:
-    texts = ["one", "one", "one", "two", "three", "four", "five", "six"]
-    cells = {("a", 0): np.arange(5), ("a", 1): np.arange(5, 8)}
-    found = sampling._in_order([("r", text) for text in texts], cells, 9)
-    assert len({texts[row] for row in found}) == len(found) == 6
-    deciles = [int(row >= 5) for row in found]
-    for first in (2, 4, 6):
-        assert np.bincount(deciles[:first], minlength=2).tolist() == [first / 2] * 2
+def test_a_repeated_pair_is_drawn_once() -> None:
+    texts = ["one"] * 99 + ["two", "three"]
+    sides = {"reference": ["r"] * 101, "translation": texts}
+    table = pa.table({"id": [f"{number}" for number in range(101)], **sides})
+    for tables in ([table], [table.slice(0, 50), table.slice(50)]):
+        found = sampling.sample_rows(tables, None, 3, 1)["translation"].to_pylist()
+        assert sorted(found) == ["one", "three", "two"]
 
 
 def test_the_pairs_are_those_of_the_round_that_is_kept(write_run: WriteConfig) -> None:

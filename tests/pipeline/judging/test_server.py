@@ -183,6 +183,15 @@ def test_what_was_judged_under_an_earlier_id_is_done_and_can_be_undone(client: C
     assert [of.score for of in read_judgments(str(client.run))] == [70]
 
 
+def test_undo_shows_the_undone_pair_again(client: Client) -> None:
+    """Also if an earlier pair is not judged, since the judge began with another sample."""
+    later = client.pairs[5]
+    state = client.ask(body=client.answer(later, score=93)).body
+    assert state["pair"]["id"] == client.pairs[0].id
+    undone = client.ask("undo", {"judge": "a", **state["last"]}).body
+    assert (undone["pair"]["id"], undone["undone"]["score"]) == (later.id, 93)
+
+
 def test_the_page_reads_nothing_from_elsewhere(client: Client) -> None:
     for name in ("", "judge.js", "style.css", "icon.svg"):
         reply = client.ask(name, method="GET")

@@ -52,6 +52,19 @@ def test_datasets_opens_the_folder_by_its_card(
     assert (types["reference_tokens"], types["unigram_f1_decile"]) == ("int16", "int8")
 
 
+def test_datasets_reads_a_changed_corpus_again(
+    run: Path, text: str, made_run: MadeRun, datasets: Any, tmp_path: Path
+) -> None:
+    """Its cache knows folders by their last name and the metadata of their cards."""
+    cache = str(tmp_path / "cache")
+    before = datasets.load_dataset(str(run), cache_dir=cache, split="train").num_rows
+    next((run / "corpus").glob("part-*.parquet")).unlink()
+    record = copy.deepcopy(made_run.record)
+    record["stages"]["select"]["digest"] = "another"
+    card.write_data_card(str(run), RunRecord.model_validate(record))
+    assert datasets.load_dataset(str(run), cache_dir=cache, split="train").num_rows < before
+
+
 def test_the_code_of_the_card_opens_the_corpus(
     run: Path, corpus: list[dict[str, Any]], made_run: MadeRun, card_names: Any
 ) -> None:

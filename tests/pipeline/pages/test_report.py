@@ -72,6 +72,9 @@ def test_it_is_whole_and_fetches_nothing(made_run: MadeRun, record: dict[str, An
     assert {link[1:] for link in links if link[0] == "#"} <= set(ids)
     assert not re.search(r"url\(|@import|https?://|<script[^>]|fetch|XMLHttp", text)
     assert text.count("<script>") == 1
+    assert (
+        text.count('class="side"') == text.count('dir="auto"') > 0
+    )  # of languages to the left, too
 
 
 def test_every_picture_says_what_it_shows(made_run: MadeRun, record: dict[str, Any]) -> None:

@@ -135,7 +135,9 @@ def test_pairs_are_browsed_by_bounds(browser: Browser, address: str, made_run: M
     assert said.text_content() == "300 of 300 pairs, 20 shown"
     page.get_by_role("button", name="Bounds of the selection").press("Enter")
     bounds = page.get_by_role("group", name="trigram overlap")
-    assert bounds.get_by_label("to").input_value() == "0.6"
+    assert bounds.get_by_label("to").input_value() == "0.600"
+    page.get_by_label("Show").select_option("corpus")
+    assert said.text_content() == f"{rows} of {rows} pairs, 20 shown"
     assert complaints == []
 
 

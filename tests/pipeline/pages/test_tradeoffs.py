@@ -122,8 +122,8 @@ def test_pairs_that_just_missed_say_why(sample: Sample) -> None:
         overlap, f1 = (np.float32(pair[name]) for name in ("trigram_overlap", "unigram_f1"))
         why = {
             f"more tokens than max_tokens: {tokens}": tokens > 11,
-            f"not trigram_overlap <= 0.4: {round(float(overlap), 3)}": overlap > np.float32(0.4),
-            f"not unigram_f1 >= 0.6: {round(float(f1), 3)}": f1 < np.float32(0.6),
+            f"not trigram_overlap <= 0.4: {overlap!s}": overlap > np.float32(0.4),
+            f"not unigram_f1 >= 0.6: {f1!s}": f1 < np.float32(0.6),
         }
         assert [reason for reason, fails in why.items() if fails] == [pair["why"]]
     assert len({pair["why"].partition(":")[0] for pair in found}) == 3 == len(found) / 3
@@ -146,6 +146,8 @@ def test_the_frontier_keeps_as_many_as_selected(sample: Sample, rows: list[dict[
         assert meaning == best[len(selected) - 1]
         assert point.rows == len(selected)  # no two pairs have the same score
         assert point.meaning == pytest.approx(median(best[: len(selected)]))
+        most, least = map(np.float32, found.shown_bounds(point))
+        assert wording <= most < wording + 0.001 and meaning - 0.001 < least <= meaning
     nothing = select_of(where=["trigram_overlap >= 2"]).criteria()
     assert sample.frontier(nothing, SCORERS) is None
     assert sample.frontier(select.criteria(), ["word_order", "translation_score"]) is None
