@@ -1,13 +1,13 @@
 """Rates and BLEU of number types in the Beam job, on the same sentences with beam 12.
 
-python -m benchmarks.back_translation --model DIR --source FILE --reference FILE [--sentences N]
-    [--hub DIR_OR_NAME --from cs --to en]
+python -m benchmarks.back_translation [--model DIR] [--hub DIR_OR_NAME] [--sentences N]
+    [--data DIR --from cs --to en]
 
 The program measures a fairseq model and, with `--hub`, a model of the Hub. The translations of each
-type are compared with the translations in float32.
+type are compared with the translations in float32. The sentences are the lines of `DIR/val.cs.gz`,
+and their references are the lines of `DIR/val.en.gz`.
 """
 
-import gzip
 import tempfile
 import time
 from pathlib import Path
@@ -18,13 +18,12 @@ import pyarrow as pa
 import sacrebleu
 import typer
 
-from benchmarks.report import DATA, MODEL, Measured, command_line
+from benchmarks.report import DATA, MODEL, Measured, command_line, read_side
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import read_shard, units, write_shard
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.cpu import cores
-from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
@@ -66,24 +65,17 @@ def main(
     hub: Annotated[str, typer.Option(help="A model of the Hub, or a folder in its format.")] = "",
     source_language: Annotated[str, typer.Option("--from")] = "cs",
     target_language: Annotated[str, typer.Option("--to")] = "en",
-    source: Path = DATA / "multi30k" / "val.cs.gz",
-    reference: Path = DATA / "multi30k" / "val.en.gz",
+    data: Path = DATA / "multi30k",
     sentences: int = 1_000_000,
 ) -> None:
     """Measure and print."""
-    sides = []
-    for path in (source, reference):
-        if not path.is_file():
-            raise UserError(f"{path}: no such file; give --model, --source and --reference")
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            sides.append(stream.read().split("\n")[:-1][:sentences])
-    ids = [str(i) for i in range(len(sides[0]))]
-    table = pa.table([ids, *sides], schema=schema.INGEST)
-    measured = Measured(f"Back-translation at beam 12, {len(ids):,} sentences, {cores()} cores")
-    languages = Languages(source_language, target_language)
-    measure(measured, table, model, "", languages)
+    codes = (source_language, target_language)
+    sides = [read_side(code, data, "val")[:sentences] for code in codes]
+    table = pa.table([[str(i) for i in range(len(sides[0]))], *sides], schema=schema.INGEST)
+    measured = Measured(f"Back-translation at beam 12, {len(table):,} sentences, {cores()} cores")
+    measure(measured, table, model, "", Languages(*codes))
     if hub:
-        measure(measured, table, hub, "Hub model, ", languages)
+        measure(measured, table, hub, "Hub model, ", Languages(*codes))
     measured.done("back_translation")
 
 

@@ -1,6 +1,6 @@
 """The known paraphrases that `paraloom mine` and sentence-transformers find among many sentences.
 
-python -m benchmarks.mining --model DIR --nmt DIR --data DIR [--books DIR] [--known N] [--others N]
+python -m benchmarks.mining --model DIR [--nmt DIR] [--books DIR] [--known N] [--others N]
 
 English captions of Multi30k and their back-translations are the known pairs. The other sentences
 are lines of books, or join halves of different captions. A found pair that is not known counts as
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import typer
 
 from benchmarks.measure import cost, paraloom
-from benchmarks.report import command_line, print_table, read_side
+from benchmarks.report import DATA, MODEL, command_line, print_table, read_side
 from paraloom.models.nmt import Translator
 
 MARGINS = (1.06, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4)
@@ -78,8 +78,8 @@ def show(
 
 def main(
     model: Annotated[str, typer.Option()],
-    nmt: Annotated[str, typer.Option()],
-    data: Annotated[Path, typer.Option()],
+    nmt: str = MODEL,
+    data: Path = DATA / "multi30k",
     books: Path | None = None,
     known: int = 3_000,
     others: int = 500_000,

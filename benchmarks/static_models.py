@@ -1,11 +1,11 @@
 """Two models to compare an encoder with: StaticEmbedding with random and with trained weights.
 
-python -m benchmarks.static_models --pairs FILE … --tokenizer FILE --out DIR [--epochs N] [--rate R]
+python -m benchmarks.static_models --pairs FOLDER --tokenizer FILE --out DIR [--epochs N] [--rate R]
 
 Both models use the WordPiece tokeniser in a `tokenizer.json`, such as a BERT model's.
 `DIR/static-random` has random weights. From them, `DIR/static-trained` is trained on the columns
-`reference` and `translation` of Parquet files, with the loss that sentence-transformers recommends
-for such models. `paraloom evaluate` compares both models with an encoder.
+`reference` and `translation` of a corpus, with the loss that sentence-transformers recommends for
+such models. `paraloom evaluate` compares both models with an encoder.
 """
 
 from pathlib import Path
@@ -43,7 +43,7 @@ def train(model: Any, first: list[str], second: list[str], epochs: int, rate: fl
 
 
 def main(
-    pairs: Annotated[list[str], typer.Option()],
+    pairs: Annotated[str, typer.Option()],
     tokenizer: Annotated[str, typer.Option()],
     out: Annotated[Path, typer.Option()],
     epochs: int = 10,

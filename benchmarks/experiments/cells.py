@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import tempfile
 import time
 from collections.abc import Mapping
@@ -39,6 +40,8 @@ VERSION = 2  # bump to compute all cells again, after a change of their scores
 TASK_VERSION = 3  # the same for cells of tasks
 digest = cache(files_digest)  # the data do not change while tables are made
 DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")
+_OF_CORPUS = ("phrases", "phrases.txt.gz", "universal")
+"""What is made from the corpus, except cells and encoders, whose names are digests."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +93,16 @@ resamples (see `bootstrap`)."""
 def prepare(inputs: Inputs) -> None:
     """Make the initial word vectors and the shard of word pairs, if they do not exist.
 
-    The word pairs are random pairs of the lexicon, with as many words as the corpus (W&G 4.1).
+    The word pairs are random pairs of the lexicon, with as many words as the corpus (W&G 4.1). What
+    another corpus left in the folder of the results is removed first.
     """
+    inputs.folder.mkdir(parents=True, exist_ok=True)
+    made_from, corpus = inputs.folder / "corpus.sha256", digest(inputs.corpus)
+    if made_from.exists() and made_from.read_text() != corpus:
+        for path in (inputs.folder / name for name in _OF_CORPUS):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    made_from.write_text(corpus)
     if not inputs.vectors.exists():
-        inputs.folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=inputs.folder) as folder:
             words = Path(folder) / "paragram.txt"
             train_paragram(inputs.phrases, words, ParagramOptions(), seed=1, threads=1)

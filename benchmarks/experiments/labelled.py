@@ -31,7 +31,7 @@ class LabelledCell(TaskCell):
     def _measured(
         self, model: SentenceEncoder, metrics: dict[str, Any], inputs: Inputs
     ) -> tuple[Scores, dict[str, Any]]:
-        found = {"development": metrics["development"], **_test(metrics)}
+        found = _figures(metrics)
         test = _data(self.options).test
         found["pearson"] = _pearson(model, test)
         if isinstance(model.head, Manhattan) and "uncalibrated" in metrics:
@@ -56,19 +56,18 @@ def _pearson(model: SentenceEncoder, sets: Sequence[LabelledPairs]) -> NDArray[n
     return np.asarray(np.mean([of.pearson for of in found], axis=0))
 
 
-def _test(metrics: Mapping[str, Any]) -> Scores:
+def _figures(metrics: Mapping[str, Any]) -> Scores:
     """Return the measures of the task."""
     test = metrics["test"]
     found = test.get("mean") or next(iter(test.values()))  # a single set has no mean
-    scores = {key: found[key] for key in ("pearson", "spearman", "mse")}
+    figures = {key: found[key] for key in ("pearson", "spearman", "mse")}
+    figures["development"] = metrics["development"]
     if "entailment" in metrics:
-        (scores["entailment"],) = metrics["entailment"]["accuracy"].values()
+        (figures["entailment"],) = metrics["entailment"]["accuracy"].values()
     if "uncalibrated" in metrics:
         (plain,) = metrics["uncalibrated"].values()
-        same = {key: scores[key] for key in ("entailment",) if key in scores}
-        without = {**same, "development": metrics["development"], **plain}
-        scores |= {f"uncalibrated {key}": without[key] for key in ("development", *scores)}
-    return scores
+        figures |= {f"uncalibrated {key}": plain.get(key, of) for key, of in figures.items()}
+    return figures
 
 
 def tables(inputs: Inputs) -> dict[str, Table]:

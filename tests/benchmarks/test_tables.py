@@ -23,7 +23,7 @@ from benchmarks.experiments import (
 from benchmarks.experiments import paranmt_figures as figures
 from benchmarks.experiments.__main__ import named
 from benchmarks.experiments.bootstrap import RESAMPLES
-from benchmarks.experiments.cells import Cell, Inputs, figure, load_scores
+from benchmarks.experiments.cells import Cell, Inputs, digest, figure, load_scores, prepare
 from benchmarks.experiments.context import BOOKS
 from benchmarks.experiments.paranmt_cells import (
     DifferenceCell,
@@ -219,6 +219,25 @@ def test_sources_are_equally_large(with_corpus: Inputs, tmp_path: Path) -> None:
     assert "subtitles, Word (ours)" in table.rows and len(table.claims) == 3
     with pytest.raises(UserError, match="--source nowhere: give NAME=PATH"):
         named("--source", ["nowhere"])
+
+
+def test_what_another_corpus_left_is_removed(with_corpus: Inputs) -> None:
+    inputs = with_corpus
+    inputs.folder.mkdir()
+    inputs.vectors.touch()
+    inputs.phrases.write_text("big\tlarge\nold\taged\n")
+    prepare(inputs)
+    left = [
+        inputs.folder / name for name in ("phrases.txt.gz", "universal", "phrases/part-0.parquet")
+    ]
+    left[0].touch()
+    left[1].mkdir()
+    prepare(inputs)
+    assert all(path.exists() for path in left)
+    (inputs.corpus / "part-0.parquet").rename(inputs.corpus / "part-1.parquet")
+    digest.cache_clear()
+    prepare(inputs)
+    assert [path.exists() for path in left] == [False, False, True]
 
 
 def test_negatives_are_printed(with_corpus: Inputs, monkeypatch: Patch, capsys: Capsys) -> None:

@@ -254,6 +254,8 @@ def command(
         float | None,
         typer.Option(
             metavar="SHARE",
+            min=0,
+            max=1,
             help="Use only the pairs of the table that training held out for the test, with this "
             "embeddings.phrases.held_out and the model's own embeddings.phrases.split.",
         ),
