@@ -146,7 +146,9 @@ class JudgingServer:
         port: int | None = None,
     ) -> None:
         if not sample:
-            raise UserError(f"{run.folder}: no pair with two different sides, so nothing to judge")
+            raise UserError(
+                f"{run.folder}: no pair to judge; pairs with two equal sides are left out"
+            )
         given = run.record.config.input
         values = {
             "judge": judge,

@@ -8,7 +8,7 @@ import re
 import sys
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path, PurePath
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -70,7 +70,6 @@ def _environment(*, html: bool) -> Environment:
     made.globals |= {**functions, "RULES": RULES, "ENCODER": ENCODER, "zip": zip}
     made.globals["WIDTH"] = plots.WIDTH
     made.filters |= {**functions, "get": dict.get, "markdown": Markdown, "mean": fmean}
-    made.filters["file_name"] = lambda path: PurePath(path).name
     return made
 
 

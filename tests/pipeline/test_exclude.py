@@ -89,6 +89,11 @@ def test_a_run_leaves_evaluation_sentences_out(a_run: Path, capsys: Capsys) -> N
     assert values["data_sets"]["sts/own"]["equal"] == equal
     assert f"{equal + ngrams} of {len(before)} rows contain a sentence of these data sets" in said
     assert f"sts/own, row 1: {leaked[0].upper()}" in said
+    # The folder of the stage also has rejected rows, and the folder of a release further files.
+    assert main(["publish", str(a_run / "run"), "--license", "mit"]) == 0
+    for folder in ("corpus", "release"):
+        assert main(["contamination", str(a_run / "run" / folder), *against]) == 0
+        assert f"\n{equal + ngrams} of {len(before)} rows contain" in capsys.readouterr().out
 
 
 def test_a_renamed_data_set_is_read_again(a_run: Path) -> None:

@@ -45,8 +45,15 @@ def command(
         list[float] | None, option("P", "Precision of the cut. Repeatable. Default: 0.9.")
     ] = None,
     good: Annotated[
-        float, option("LABEL", "Least label of a good pair, from 0 to 100.", min=0.01, max=100)
-    ] = 70.0,
+        float | None,
+        option(
+            "LABEL",
+            "Least label of a good pair, from 0 to 100. Default: the run's select.good, or 70 with "
+            "--labels.",
+            min=0.01,
+            max=100,
+        ),
+    ] = None,
     where: Annotated[
         list[str] | None,
         option("CONDITION", "Use only these pairs, such as 'unigram_f1 <= 0.7'. Repeatable."),
@@ -61,11 +68,13 @@ def command(
     if not all(0 < p < 1 for p in wanted):
         raise UserError("--precision: must be between 0 and 1, such as 0.9")
     names, corpora = [name for name in scorers.split(",") if name], {}
+    usual = 70.0
     if run is not None and labels is None:
         connect(beam_options(context), [run])
         scored = ScoredRun(run)
         pairs = _of_run(scored, names, where or [])
         corpora = corpus_precisions(run, scored.record, good)
+        usual = scored.record.config.select.good
     elif labels is not None and run is None:
         paths = {}
         for entry in resource or []:
@@ -76,7 +85,7 @@ def command(
         pairs = score_labels(labels, names, resources=paths, where=where or [])
     else:
         raise UserError("agreement: give either a run folder with judgments or --labels FILE")
-    found = measure(pairs, good=good, precisions=wanted)
+    found = measure(pairs, good=good or usual, precisions=wanted)
     _show(found)
     for line in corpora.values():
         console().print(f"{line}.")

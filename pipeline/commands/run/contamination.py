@@ -1,6 +1,7 @@
 """`paraloom contamination`: finds evaluation sentences in a corpus."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import typer
 from pydantic import BaseModel
 from scipy.sparse import csr_array
 
+from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.options import connect
+from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.exclusion import RULES, EvaluationSentences, embed, first_found
@@ -20,7 +23,9 @@ from paraloom.models.scorers.learned.sentence_similarity import open_sentence_mo
 from paraloom.models.sentence_models import find_model
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, argument, beam_options, option, write_json
-from paraloom.pipeline.run.folder import is_run, shards_of
+from paraloom.pipeline.release.release import ABOUT
+from paraloom.pipeline.run.folder import is_run
+from paraloom.pipeline.stages import folder_of
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 
 
@@ -120,13 +125,19 @@ def contamination(
 
 
 def _blocks(corpus: str) -> Iterator[tuple[str, Sentences]]:
-    """Yield the texts of a run's corpus or of files in blocks, each with the name of its file."""
-    paths = [corpus]
-    if is_run(corpus):
-        paths = [shard.path for shard in shards_of(corpus, "select")]
-        if not paths:
+    """Yield the texts of a corpus in blocks, each with the name of its file.
+
+    In the folder of a run, a stage or a release, only the pairs are read. Rejected rows are not.
+    """
+    paths: list[str] = []
+    if not Path(corpus).is_file():
+        stage = storage.join(corpus, folder_of("select")) if is_run(corpus) else corpus
+        paths = [shard.path for receipt in receipts(stage) for shard in receipt.shards]
+        if not paths and is_run(corpus):
             raise UserError(f"{corpus}: the run has no corpus yet; name the folder of a stage")
-    for path in paths:
+        if storage.exists(storage.join(corpus, ABOUT)):
+            paths = [storage.join(corpus, "data")]
+    for path in paths or [corpus]:
         for file in sentence_files(localise(path)).values():
             for block in sentence_blocks(file):
                 yield file.name, block

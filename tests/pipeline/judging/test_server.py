@@ -264,7 +264,7 @@ def test_ports(write_run: WriteConfig) -> None:
 
 def test_nothing_to_judge(write_run: WriteConfig, tmp_path: Path, capsys: Capsys) -> None:
     assert main(["judge", str(write_run(40, equal=40))]) == 2
-    assert "no pair with two different sides" in capsys.readouterr().err
+    assert "no pair to judge" in capsys.readouterr().err
     assert main(["judge", str(write_run(100)), "--judge", "../x"]) == 2
     assert "cannot be a judge's name" in capsys.readouterr().err
     assert "no run here" in refusal(capsys, "judge", str(tmp_path / "none"))
