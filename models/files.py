@@ -1,6 +1,7 @@
 """Atomic writes of local files and folders, file locks, and digests."""
 
 import ctypes
+import errno
 import fcntl
 import glob
 import hashlib
@@ -56,6 +57,8 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
     """Yield a temporary folder beside `path`, and replace `path` by it if the block succeeds."""
     path = Path(path)
     with _writing(path):
+        if path.is_file():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         finish_killed(path)
         with _scratch(path) as scratch:
             new = scratch / path.name
