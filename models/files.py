@@ -291,11 +291,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _is_own_card(path: Path) -> bool:
-    if path.name != CARD:
-        return False
-    start = f"---\n{OWN_CARD}".encode()
-    with path.open("rb") as stream:
-        return stream.read(len(start)) == start
+    return path.name == CARD and path.read_bytes().startswith(f"---\n{OWN_CARD}".encode())
 
 
 def _flush(path: Path) -> None:
