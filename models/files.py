@@ -1,6 +1,7 @@
 """Atomic writes of local files and folders, file locks, and digests."""
 
 import ctypes
+import errno
 import fcntl
 import glob
 import hashlib
@@ -56,6 +57,8 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
     """Yield a temporary folder beside `path`, and replace `path` by it if the block succeeds."""
     path = Path(path)
     with _writing(path):
+        if path.is_file():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         finish_killed(path)
         with _scratch(path) as scratch:
             new = scratch / path.name
@@ -298,11 +301,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _is_own_card(path: Path) -> bool:
-    if path.name != CARD:
-        return False
-    start = f"---\n{OWN_CARD}".encode()
-    with path.open("rb") as stream:
-        return stream.read(len(start)) == start
+    return path.name == CARD and path.read_bytes().startswith(f"---\n{OWN_CARD}".encode())
 
 
 def _flush(path: Path) -> None:

@@ -138,8 +138,7 @@ def fetch_dataset(
         download = partial(huggingface_hub.snapshot_download, repo, **which)
         chosen = choose(names, Path(download(allow_patterns=[CARD]), CARD))
         folder = download(allow_patterns=chosen)
-    record.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(record) as temporary:
+    with suppress(UserError), atomic_file(record) as temporary:  # the cache may be read-only
         temporary.write_text(json.dumps([folder, chosen]), "utf-8")
     return Path(folder), chosen
 

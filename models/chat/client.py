@@ -183,11 +183,9 @@ def asked_pause(headers: Mapping[str, str]) -> float:
     >>> asked_pause({"retry-after": "2"}), asked_pause({"retry-after-ms": "1500"})
     (2.0, 1.5)
     """
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        with suppress(KeyError, ValueError):
+            return max(0.0, float(headers[name]) / unit)
     with suppress(KeyError, ValueError):
-        return max(0.0, float(headers["retry-after-ms"]) / 1000)
-    value = headers.get("retry-after", "")
-    with suppress(ValueError):
-        return max(0.0, float(value))
-    with suppress(ValueError):
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
     return 0.0

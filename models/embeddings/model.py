@@ -111,6 +111,8 @@ class SentenceEncoder:
         self, a: Sequence[str] | pa.StringArray, b: Sequence[str] | pa.StringArray
     ) -> Scores:
         """Return the scores of n pairs of sentences, [n], computed by `compare`."""
+        if len(a) != len(b):
+            raise UserError(f"{len(a)} sentences are compared with {len(b)} sentences")
         return self.compare(self.embed(a), self.embed(b))
 
     @property

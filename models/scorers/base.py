@@ -88,12 +88,8 @@ def scorer(**properties: Any) -> Callable[[Function], Function]:
     return declare
 
 
-def check(
-    passes: str, failure: str, resource: Resource | None = None, *, version: int = 1
-) -> Callable[[Function], Function]:
+def check(passes: str, failure: str, **properties: Any) -> Callable[[Function], Function]:
     """Declare a scorer whose value is 1 for pairs that pass and 0 for pairs that fail. `passes`
-    describes a pair that passes. `failure` is `Scorer.failure`."""
+    describes a pair that passes. `failure` and `properties` are fields of `Scorer`."""
     meaning = f"1 where {passes}, else 0"
-    return scorer(
-        meaning=meaning, unit="passes", failure=failure, resource=resource, version=version
-    )
+    return scorer(meaning=meaning, unit="passes", failure=failure, **properties)

@@ -80,9 +80,8 @@ def store(folder: Path, blocks: Iterable[tuple[pa.Array, np.ndarray]]) -> int:
             table["first"], table["second"] = (text_hashes(ids, seed) for seed in (0, 1))
             table["values"] = values
             table = table[np.argsort(table["first"])]
-            for part, of in zip(
-                parts, np.split(table, table["first"].searchsorted(bounds)), strict=True
-            ):
+            pieces = np.split(table, table["first"].searchsorted(bounds))
+            for part, of in zip(parts, pieces, strict=True):
                 part.write(of.tobytes())
             rows += len(ids)
         files = {name: stack.enter_context((folder / f"{name}.npy").open("wb")) for name in _NAMES}

@@ -4,6 +4,7 @@ Workers receive the name of the entry point or the text of the file, and load th
 """
 
 import hashlib
+import os
 import re
 import sys
 import traceback
@@ -21,7 +22,7 @@ from paraloom.models.scorers.base import Scorer
 
 GROUP = "paraloom.scorers"  # group of entry points, each from a scorer's name to a `Scorer`
 
-_OURS = str(Path(__file__).parents[2])
+_OURS = f"{Path(__file__).parents[2]}{os.sep}"
 _FILE = re.compile(r"(.+\.py):([^:]+)")
 
 

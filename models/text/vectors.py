@@ -197,9 +197,8 @@ def _is_binary(data: bytes, dim: int) -> bool:
     """Return whether the bytes after the first word are floats instead of text."""
     values = data.partition(b" ")[2][: 4 * dim]
     as_text = values.decode(errors="ignore").encode()
-    return (
-        bool(_CONTROL.search(values)) or len(as_text) < len(values) - 3
-    )  # a character may be truncated
+    # A character may be truncated.
+    return bool(_CONTROL.search(values)) or len(as_text) < len(values) - 3
 
 
 def _take_binary(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, bytes]:

@@ -251,6 +251,14 @@ def test_a_special_file_or_a_folder_is_not_replaced(tmp_path: Path) -> None:
         check_writable(tmp_path)
 
 
+def test_a_file_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("precious")
+    message = r"pairs\.tsv: cannot be written \(Not a directory\)$"
+    with pytest.raises(UserError, match=message), atomic_folder(tmp_path / "pairs.tsv"):
+        pytest.fail("the work began")
+    assert (tmp_path / "pairs.tsv").read_text() == "precious"
+
+
 def test_a_file_takes_the_place_of_a_link(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("precious")
     (tmp_path / "to-file").symlink_to("victim")

@@ -123,6 +123,8 @@ def test_files_of_a_data_set_are_fetched_once(tmp_path: Path, monkeypatch: Patch
         record.write_bytes(damaged)
         assert hub.fetch_dataset("someone/set", choose, ["a"], "input.paths") == fetched
     assert len(asked) == 12
+    monkeypatch.setenv("XDG_CACHE_HOME", str(record))  # a folder cannot be made there
+    assert hub.fetch_dataset("someone/set", choose, ["a"], "input.paths") == fetched
 
 
 def test_what_the_hub_refuses_is_one_line(cache: Path, monkeypatch: Patch) -> None:

@@ -17,7 +17,7 @@ from paraloom.models.text.wordnet import open_antonyms
 @check(
     "no content word is replaced by its antonym",
     "a word is replaced by its antonym",
-    Resource(
+    resource=Resource(
         name="wordnet",
         open=open_antonyms,
         remedy="WordNet: set score.wordnet to /usr/share/wordnet",

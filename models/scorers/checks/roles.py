@@ -15,7 +15,7 @@ _NOMINATIVE = {"me": "i", "him": "he", "her": "she", "us": "we", "them": "they",
 @check(
     "subject and object are not swapped",
     "subject and object swapped",
-    Resource(name="spacy", open=Parser, remedy="a spaCy pipeline: name it in score.spacy"),
+    resource=Resource(name="spacy", open=Parser, remedy="a spaCy pipeline: name it in score.spacy"),
 )
 def same_roles(pairs: PairText, spacy: Parser) -> np.ndarray:
     """Return 0 if one side says "A bites B" and the other side says "B bites A", else 1: float32

@@ -30,9 +30,8 @@ def length_ratio(pairs: PairText) -> np.ndarray:
 def edit_distance(pairs: PairText) -> np.ndarray:
     """Return the Levenshtein distance in tokens, divided by the tokens of the longer side: float32
     [n] in [0, 1]. The value is 0 if both sides are empty."""
-    distance = cpdist(
-        _strings(pairs.reference), _strings(pairs.translation), scorer=Levenshtein.distance
-    )
+    sides = map(_strings, (pairs.reference, pairs.translation))
+    distance = cpdist(*sides, scorer=Levenshtein.distance)
     longer = np.maximum(pairs.reference.lengths, pairs.translation.lengths)
     return np.asarray(distance / np.maximum(longer, 1), np.float32)
 

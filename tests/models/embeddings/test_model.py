@@ -150,8 +150,11 @@ def test_an_encoder_remembers_its_language(tmp_path: Path) -> None:
 
 
 def test_a_text_is_no_list_of_texts(tmp_path: Path) -> None:
+    encoder = load_encoder(saved(tmp_path / "model"))
     with pytest.raises(UserError, match="one text is given where a list"):
-        load_encoder(saved(tmp_path / "model")).embed("a b")
+        encoder.embed("a b")
+    with pytest.raises(UserError, match="1 sentences are compared with 2 sentences"):
+        encoder.similarity(["a"], ["a", "b"])
 
 
 @pytest.mark.parametrize(

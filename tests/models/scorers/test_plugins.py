@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import paraloom
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.models.hashing import text_hashes
 from paraloom.models.scorers import PairScorer, columns
 from paraloom.models.scorers.columns import MISSING, SEVERAL, find, store
-from paraloom.models.scorers.plugins import source_of
+from paraloom.models.scorers.plugins import FileScorer, source_of
 from tests.run_helpers import Patch, refuses
 
 HEAD = """
@@ -128,6 +129,12 @@ def test_rounding_beyond_the_range_is_clipped(tmp_path: Path) -> None:
 def test_what_fails_is_one_line(code: str, message: str, tmp_path: Path) -> None:
     with refuses(message):
         scorer(tmp_path, code).score(TEXTS, TEXTS)
+
+
+def test_a_package_beside_paraloom_is_no_part_of_it() -> None:
+    folder = Path(paraloom.__file__).parent
+    with refuses(rf"{folder}_comet/mine\.py, line 1 \(ZeroDivisionError"):
+        FileScorer("x", f"{folder}_comet/mine.py", "1 / 0").load()
 
 
 def test_the_key_of_a_file_is_its_text(tmp_path: Path) -> None:
