@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import commit, content_key
+from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import write_vectors
 
 WORDS = 20_000
@@ -72,6 +73,18 @@ def changed(table: pa.Table, first: int, changes: Changes) -> pa.Table:
     """Return a table, whose rows are numbered from `first`, with the changes of these rows."""
     rows = [{**row, **changes.get(n, {})} for n, row in enumerate(table.to_pylist(), first)]
     return pa.Table.from_pylist(rows, schema=table.schema)
+
+
+def places(count: int, rows: int) -> list[int]:
+    """Return different random rows for `count` planted texts.
+
+    Raises:
+        UserError: there are more texts than rows.
+    """
+    if rows < count:
+        raise UserError(f"{rows:,} rows are fewer than {count:,} texts")
+    found: list[int] = np.random.default_rng(2).permutation(rows)[:count].tolist()
+    return found
 
 
 def write(

@@ -1,5 +1,6 @@
 """Measures time, memory and open files, of commands and of functions."""
 
+import shlex
 import subprocess
 import sys
 import time
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 import psutil
 from numpy.typing import NDArray
+
+from paraloom.models.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ def cost(command: list[str], *, every: float = 0.2, log: Path | None = None) -> 
         log: a file that receives the output of the command.
 
     Raises:
-        subprocess.CalledProcessError: the command failed.
+        UserError: the command failed. The error has the last line of the log.
     """
     started = time.monotonic()
     stream = log.open("wb") if log else None
@@ -70,7 +73,8 @@ def cost(command: list[str], *, every: float = 0.2, log: Path | None = None) -> 
     if stream:
         stream.close()
     if process.wait():
-        raise subprocess.CalledProcessError(process.returncode, command)
+        said = log.read_text(errors="replace").strip().rpartition("\n")[2] if log else "see above"
+        raise UserError(f"{shlex.join(command)}: exit status {process.returncode} ({said})")
     seconds = time.monotonic() - started
     return Cost(seconds, sum(cpu.values()), cpu.get(process.pid, 0.0), *peaks.tolist())
 

@@ -82,7 +82,7 @@ def copies_of(rows: int) -> tuple[dict[str, list[str]], dict[str, tuple[int, str
 def write(folder: Path, rows: int, texts: dict[str, list[str]]) -> list[Shard]:
     """Write generated pairs with the texts at random places, in the form of the stage `bucket`."""
     form = schema.bucketed(("translation_score",))
-    places = np.sort(np.random.default_rng(2).permutation(rows)[: len(texts["id"])]).tolist()
+    places = sorted(generated.places(len(texts["id"]), rows))
     changes = {row: {name: of[n] for name, of in texts.items()} for n, row in enumerate(places)}
     shards = []
     for first in range(0, rows, 10_000):

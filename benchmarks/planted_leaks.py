@@ -26,7 +26,6 @@ from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.exclusion import RULES, SENTENCES, EvaluationSentences, embed
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.embeddings.datasets.similarity import read_labelled
-from paraloom.models.errors import UserError
 from paraloom.models.sentence_models import find_model, load_sentence_model
 
 KINDS = ("exact", "re-cased", "one word changed", "inside a longer sentence", "paraphrase")
@@ -85,16 +84,9 @@ def texts(data: Path, planted: int) -> tuple[list[str], dict[str, list[str]]]:
 
 
 def placed(planted: dict[str, list[str]], rows: int) -> tuple[generated.Changes, dict[str, str]]:
-    """Return the texts as translations of random rows, and the kind of each changed id.
-
-    Raises:
-        UserError: there are more texts than rows.
-    """
+    """Return the texts as translations of random rows, and the kind of each changed id."""
     entries = [(kind, text) for kind, of_kind in planted.items() for text in of_kind]
-    if rows < len(entries):
-        raise UserError(f"planted_leaks: {rows:,} rows are fewer than {len(entries):,} texts")
-    places = np.random.default_rng(2).permutation(rows)[: len(entries)].tolist()
-    found = list(zip(places, entries, strict=True))
+    found = list(zip(generated.places(len(entries), rows), entries, strict=True))
     changes = {row: {"translation": text} for row, (_, text) in found}
     return changes, {f"generated-{row}": kind for row, (kind, _) in found}
 
