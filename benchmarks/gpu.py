@@ -5,6 +5,8 @@ python -m benchmarks.gpu [--model DIR] [--sentence-model DIR] [--times N] [PART 
 Parts:
 
 - `translation`: the job by size of its shards, and the engine alone in the same run.
+- `fairseq`: fairseq's own generator.
+- `encoders`: `benchmarks.training` on the GPU.
 - `sentences`: the scorer `sentence_similarity`, on any machine.
 - `devices`: the job on eight simulated GPUs, on any machine.
 
@@ -53,10 +55,15 @@ def captions(times: int) -> pa.Table:
     return pa.table([[str(i) for i in range(len(sides[0]))], *sides], schema=schema.INGEST)
 
 
-def translation(measured: Measured, model: str, times: int) -> None:
-    """Measure the job by size of its shards, and the engine by number of streams and batch size."""
+def require_gpu() -> None:
+    """Raise a `UserError` if there is no GPU."""
     if not gpu.devices():
         raise UserError("CTranslate2 finds no CUDA device")
+
+
+def translation(measured: Measured, model: str, times: int) -> None:
+    """Measure the job by size of its shards, and the engine by number of streams and batch size."""
+    require_gpu()
     table = captions(times)
     source = table["source"].to_pylist()
     best = 0.0
@@ -89,6 +96,46 @@ def translation(measured: Measured, model: str, times: int) -> None:
     for job, made in translations.items():
         measured.add(f"{job}: BLEU", bleu(made))
         measured.add(f"{job}: same text as float32, %", 100 * compare(first, made)[0])
+
+
+def fairseq(measured: Measured, model: str) -> None:
+    """Measure fairseq's own generator on the same sentences, in batches of 32,768 tokens."""
+    require_gpu()
+    import torch
+    from fairseq.sequence_generator import SequenceGenerator
+
+    from paraloom.models.nmt.families.fairseq import FairseqModel
+
+    loaded = FairseqModel(Path(model)).load()
+    translator = Translator(model, NmtOptions(device="cpu"), threads=1)
+    sources = translator._sources(captions(1)["source"].to_pylist())
+    for kind in (torch.float32, torch.float16):
+        network = loaded.network.to("cuda", kind).eval()
+        search = SequenceGenerator([network], loaded.target, beam_size=12, max_len_b=399)
+        started = time.monotonic()
+        for rows in batches_by_class(range(len(sources)), sources, 32_768, gpu.MOST_ROWS):
+            ids = [
+                torch.tensor([*map(loaded.source.index, sources[row]), loaded.source.eos()])
+                for row in rows
+            ]
+            width = max(map(len, ids))
+            tokens = torch.full((len(ids), width), loaded.source.pad())
+            for row, of in enumerate(ids):
+                tokens[row, width - len(of) :] = of
+            lengths = torch.tensor([len(of) for of in ids])
+            given = {"src_tokens": tokens.cuda(), "src_lengths": lengths.cuda()}
+            with torch.inference_mode():
+                search.generate([], {"net_input": given})
+        rate = len(sources) / (time.monotonic() - started)
+        measured.add(f"fairseq's generator, {str(kind)[6:]}: sentences/s", rate)
+
+
+def encoders(measured: Measured) -> None:
+    """Measure training steps of the encoders against the plain procedure."""
+    from benchmarks import training
+
+    require_gpu()
+    training.measure(measured, 200, "cuda")
 
 
 def scored(model: Any, sides: tuple[pa.Array, pa.Array]) -> NDArray[np.floating]:
@@ -236,6 +283,8 @@ def main(
     measured = Measured("On this machine's GPU, beam 12")
     runs = {
         "translation": partial(translation, measured, model, times),
+        "fairseq": partial(fairseq, measured, model),
+        "encoders": partial(encoders, measured),
         "sentences": partial(sentences, measured, sentence_model, captions, times),
         "devices": partial(devices, measured, model, times, rate),
     }

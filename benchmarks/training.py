@@ -37,10 +37,15 @@ def main(steps: int = 200, threads: int = cores(), device: str = "cpu") -> None:
     torch.set_num_threads(threads)
     where = f"{threads} threads" if device == "cpu" else device
     measured = Measured(f"Training on {where}: batches of 100, M = 40, 300 dimensions")
+    measure(measured, steps, device)
+    measured.done("training")
+
+
+def measure(measured: Measured, steps: int, device: str) -> None:
+    """Measure two encoders against the plain procedure."""
     texts = corpus()
     for model in ("word-avg", "bilstm-avg"):
         compare(measured, model, texts, steps, device)
-    measured.done("training")
 
 
 def corpus() -> Texts:
