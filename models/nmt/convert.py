@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from paraloom.models import files
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import atomic_folder, locked, user_cache
-from paraloom.models.structured import parse_json
+from paraloom.models.structured import parse_json, read_json
 
 RECORD = "paraloom.json"  # file with the fields of a `Conversion`, written last
 
@@ -28,9 +28,18 @@ class Conversion:
     @property
     def vocabulary(self) -> int:
         """Number of target subwords."""
-        names = ("shared_vocabulary.json", "target_vocabulary.json")
-        path = next(self.path / name for name in names if (self.path / name).is_file())
-        return len(parse_json(path.read_bytes(), list[str]))
+        return len(read_vocabulary(self.path, "target"))
+
+
+def read_vocabulary(folder: Path, side: str) -> list[str]:
+    """Read the subwords of the side `source` or `target` of a model in CTranslate2's format. Older
+    versions of CTranslate2 wrote text files with a subword per line."""
+    names = [f"{of}_vocabulary.{form}" for of in ("shared", side) for form in ("json", "txt")]
+    path = next((folder / name for name in names if (folder / name).is_file()), folder / names[-2])
+    if path.suffix == ".json":
+        return read_json(path, list[str], "a vocabulary of CTranslate2")
+    with in_one_line(f"{path}: not a vocabulary of CTranslate2"):
+        return path.read_bytes().decode().removesuffix("\n").split("\n")
 
 
 def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conversion:

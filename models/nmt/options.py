@@ -46,7 +46,7 @@ class NmtTrainingOptions(Options):
     average: Size | None = None
     """Number of last checkpoints whose average is also tried as the model; null: 3; 1: no average.
     """
-    held_out: Count = 500
+    held_out: Annotated[int, Field(ge=2, le=10**12)] = 500
     """Number of pairs that are not used for training, at most a tenth of all pairs. One half
     chooses the checkpoint, and the other half measures its BLEU."""
 

@@ -35,7 +35,7 @@ def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
     rows = sum(batch.num_rows for batch in _batches(pairs))
     size = min(size, rows // 10)
     if size < 2:
-        raise UserError(f"{pairs[0] if pairs else 'pairs'}: {rows} pairs are too few to train on")
+        raise UserError(f"nmt.training: {rows} pairs are too few to train on; it needs at least 20")
     smallest: list[tuple[bytes, str, str]] = []
     for batch in _batches(pairs):
         ids, sources, references = (batch[name].to_pylist() for name in _COLUMNS)

@@ -107,6 +107,9 @@ def _with_variables(values: dict[str, Any]) -> Config:
         return shown.get(name, f"${{{name}}}")
 
     config = Config.of(_expand(values, "", look_up))
+    for key, path in config.files().items():
+        if not path.strip():  # for example because a variable is empty
+            raise ValueError(f"{key}: is empty; give it a value, or remove it")
     written = config
     for name in list(shown):
         value = shown.pop(name)

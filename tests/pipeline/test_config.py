@@ -55,6 +55,8 @@ def test_mistakes_are_one_line_that_names_the_key(tmp_path: Path, more: str, mes
     ("change", "message"),
     [
         ("run='  '", "run: must name a folder"),
+        ("nmt.model=''", "nmt.model: is empty; give it a value, or remove it"),
+        ("input.paths=[a, ' ']", "input.paths[1]: is empty; give it a value, or remove it"),
         ("nmt.beem =2", "--set nmt.beem: unknown key; did you mean beam?"),
         ("input.paths[0]=a", "--set input.paths[0]: unknown key; did you mean paths?"),
         ("input.source_language=../../evil", "input.source_language: must be a code such as cs or"),

@@ -164,6 +164,7 @@ COLUMNS = "input={format: jsonl, paths: ['{folder}/a.jsonl'], columns: {source: 
         (AUTO, "seed=2", TRAINED - {"select"} | {"auto_select"}),
         (AUTO, "select.auto.model=lstm-avg", {"auto_select"}),
         (AUTO, "select.max_tokens=7", {"auto_select"}),
+        (AUTO, "select.near_duplicates=0.7", {"auto_select"}),
         (AUTO, "select.where=['trigram_overlap <= 0.5']", {"auto_select"}),
         (AUTO, "select.labelled={folder}/pairs-labelled.tsv", {"auto_select"}),
         (AUTO, "embeddings.dim=7", {"auto_select", "embeddings"}),

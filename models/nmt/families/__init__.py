@@ -25,8 +25,8 @@ def open_model(
     if path.suffix == ".zip":
         path = unpacked(path)
     folder = path.parent if path.suffix == ".pt" else path
-    if not folder.is_dir():
-        raise UserError(f"{path}: model folder does not exist")
+    if not folder.is_dir() or not any(_has(folder, file) for form in FORMS for file in form.files):
+        raise UserError(f"{path}: not a model folder; name the folder that contains the model")
     form = next((form for form in FORMS if _has(folder, form.files[0])), None)
     if form is None and _has(folder, ("*intgemm*",)):
         raise UserError(
@@ -34,10 +34,8 @@ def open_model(
         )
     if form is None:
         nearest = max(FORMS, key=lambda form: sum(_has(folder, file) for file in form.files))
-        missing = [file for file in nearest.files if not _has(folder, file)]
-        has, lacks = (", ".join(map(" or ".join, of)) for of in (nearest.files, missing))
-        nearest_has = f"the closest, {nearest.family}, has {has}; missing here: {lacks}"
-        raise UserError(f"{path}: unknown kind of model; {nearest_has}")
+        lacks = ", ".join(" or ".join(file) for file in nearest.files if not _has(folder, file))
+        raise UserError(f"{path}: unknown kind of model; {nearest.family} models also have {lacks}")
     model = form(path, languages)
     if isinstance(model, ConvertedModel):
         model.tokenizer = Path(tokenizer) if tokenizer else None

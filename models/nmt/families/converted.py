@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paraloom.models.errors import UserError
+from paraloom.models.nmt.convert import read_vocabulary
 from paraloom.models.nmt.families.base import POSITIONS, Languages, NmtModel
 from paraloom.models.nmt.families.languages import tags_by_language
 from paraloom.models.nmt.families.subwords import Subwords, open_subwords
@@ -39,9 +40,7 @@ class ConvertedModel(NmtModel):
         config = read_json(path / _SETTINGS, dict[str, Any], "settings of CTranslate2")
         if config.get("eos_token", "</s>") != "</s>":
             raise UserError(f"{path / _SETTINGS}: eos_token must be </s>")
-        shared = path / "shared_vocabulary.json"
-        source = shared if shared.is_file() else path / "source_vocabulary.json"
-        tokens = read_json(source, list[str], "a vocabulary of CTranslate2")
+        tokens = read_vocabulary(path, "source")
         for family in (M2M100, NLLB, MBART50, MADLAD, MARIAN):
             if len(tags := tags_by_language(tokens, family.tags)) > 1:
                 break
@@ -61,7 +60,5 @@ class ConvertedModel(NmtModel):
         for path in self.read:
             shutil.copyfile(path, out / path.name)
         self.try_out(out)
-        return (
-            POSITIONS,
-            POSITIONS,
-        )  # if the model has fewer, it fails on longer sentences, which are rejected
+        # If the model has fewer positions, it fails on longer sentences, which are rejected.
+        return POSITIONS, POSITIONS

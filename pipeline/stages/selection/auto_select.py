@@ -43,6 +43,7 @@ def tried_score(run: Run) -> str:
 def fingerprint(run: Run) -> Any:
     """Return the options of the search, the criteria, and the digests of the labelled pairs."""
     options, encoder = run.config.select, run.config.embeddings
+    near = [options.near_duplicates, run.exclusion and run.exclusion.similarity]
     return run.with_language(
         [
             options.auto.model_dump(),
@@ -55,6 +56,7 @@ def fingerprint(run: Run) -> Any:
             run.config.seed,
             tried_score(run),
             [VERSIONS["select"], VERSIONS["probes"]],
+            *([near] if near != [None, None] else []),
         ]
     )
 

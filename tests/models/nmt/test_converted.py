@@ -1,5 +1,6 @@
 """Folders that somebody converted for CTranslate2: as the original, if the tokeniser is there."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import Translator
+from paraloom.models.nmt.convert import read_vocabulary
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages
 from tests.run_helpers import HubModel, refuses
@@ -34,6 +36,14 @@ def test_it_translates_as_the_original(hub_model: HubModel, family: str, tmp_pat
     assert model.layout.source(["x"]) == open_model(original, CZECH).layout.source(["x"])
     found, wanted = (translator(of).translate(SOURCES)[0] for of in (folder, original))
     assert found.equals(wanted)
+    tokens = read_vocabulary(folder, "target")
+    for file in folder.glob("*_vocabulary.json"):  # older versions wrote lines
+        file.with_suffix(".txt").write_text(
+            "".join(f"{of}\n" for of in json.loads(file.read_text()))
+        )
+        file.unlink()
+    assert read_vocabulary(folder, "target") == tokens
+    assert translator(folder).translate(SOURCES)[0].equals(wanted)
     if family in ("m2m100", "nllb"):
         with pytest.raises(UserError, match=r"input.source_language: the model has no language"):
             open_model(folder, Languages("cz", "en"))
