@@ -192,7 +192,7 @@ def run(
         return reading.shard_rows * len(storage.names(output))
 
     result = launch("ingest", units, transform, output, arguments, done=done, limit=limit)
-    storage.remove_all(storage.join(spans, name) for name in storage.names(spans))
+    storage.clear(spans)
     read: Counter[str] = Counter()
     for unit, receipt in zip(units, result.receipts, strict=True):
         read[unit.bitext.paths[0]] += receipt.rows_in

@@ -198,6 +198,12 @@ def remove_all(paths: Iterable[str]) -> None:
     several(remove, paths)
 
 
+def clear(folder: str) -> None:
+    """Remove the files in `folder`, and temporary files that killed processes left there."""
+    remove_all(join(folder, name) for name in names(folder))
+    remove_temporary(folder)
+
+
 def remove_temporary(folder: str) -> None:
     """Remove the temporary files that killed processes left in `folder`."""
     if not is_remote(folder) and Path(folder).is_dir():
