@@ -207,7 +207,7 @@ def clear(folder: str) -> None:
 def remove_temporary(folder: str) -> None:
     """Remove the temporary files that killed processes left in `folder`."""
     if not is_remote(folder) and Path(folder).is_dir():
-        for path in Path(folder).glob(".*.*.????????"):
+        for path in Path(folder).glob(f".*.{'[0-9a-f]' * 7}f"):  # see `temporary_path`
             path.unlink(missing_ok=True)
 
 
