@@ -213,9 +213,9 @@ def remove_temporary(folder: str) -> None:
 
 def size(path: str) -> int:
     """Return the size of a file in bytes."""
-    if not is_remote(path):
-        return Path(path).stat().st_size
     with _file_errors(path, "read"):
+        if not is_remote(path):
+            return Path(path).stat().st_size
         place, bucket, name = store(path)
         return place.size(bucket, name)
 

@@ -43,6 +43,8 @@ def test_what_is_written_is_read(folder: str) -> None:
     path, copy = (storage.join(folder, "a", name) for name in ("b.gz", "c"))
     data = b"\x1f\x8bnot really" * 1000  # nothing decompresses it on the way
     assert not storage.exists(path)
+    with pytest.raises(storage.MissingError):
+        storage.size(path)
     storage.write_bytes(path, data)
     assert storage.exists(path)
     assert storage.read_bytes(path) == data
