@@ -193,7 +193,10 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(full_disk: Path, write: Writ
 
 def test_temporary_files_of_a_killed_process_go(tmp_path: Path) -> None:
     kept = ["part-00000.parquet", ".lock", ".gitignore", ".notes.markdown"]
-    for name in [*kept, *(files.temporary_path(Path(of)) for of in ("part.parquet", "00000-0"))]:
+    for name in [
+        *kept,
+        *(files.temporary_path(Path(of)).name for of in ("part.parquet", "00000-0")),
+    ]:
         (tmp_path / name).touch()
     storage.remove_temporary(str(tmp_path))
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(kept)
