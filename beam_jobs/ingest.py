@@ -6,6 +6,7 @@ configuration says so, repeated pairs and near-copies.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, Saved, content_key
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
+from paraloom.beam_jobs.runners.local.runner import ends_when_interrupted
 from paraloom.beam_jobs.transforms.conditions import COLUMNS, FAILED, Predicate, reasons
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
 from paraloom.beam_jobs.transforms.equal_texts import normalised, row_hash
@@ -183,7 +185,8 @@ def run(
     `unique_pairs` and `near_duplicates` do not count.
     """
     spans = storage.join(output, _SPANS)
-    units = _units(bitexts, key, reading, spans)
+    with ends_when_interrupted(sys.stderr):  # its threads may read large files
+        units = _units(bitexts, key, reading, spans)
     limit = Limit(
         share=max_rejected,
         ignored=(f"{FAILED} ", _REPEATS, shards.REPEATS_NEARLY),
@@ -196,7 +199,7 @@ def run(
         return reading.shard_rows * len(storage.names(output))
 
     result = launch("ingest", units, transform, output, arguments, done=done, limit=limit)
-    storage.remove_all(storage.join(spans, name) for name in storage.names(spans))
+    storage.clear(spans)
     read: Counter[str] = Counter()
     for unit, receipt in zip(units, result.receipts, strict=True):
         read[unit.bitext.paths[0]] += receipt.rows_in

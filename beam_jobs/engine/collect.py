@@ -33,7 +33,8 @@ def collect(
         return unit
 
     def clear() -> None:
-        storage.remove_all([result, *(storage.join(begun, unit) for unit in storage.names(begun))])
+        storage.remove(result)
+        storage.clear(begun)
 
     def build(root: beam.Pipeline) -> beam.PCollection:
         work = root | beam.Create(list(units)) | beam.Reshuffle() | "Begin" >> beam.Map(begin)

@@ -382,7 +382,6 @@ def copy_pairs(source: str, target: str) -> None:
         write_receipt(target, copy)
         return copy
 
-    before = storage.join(target, RECEIPTS)
-    storage.remove_all(storage.join(before, name) for name in storage.names(before))
+    storage.clear(storage.join(target, RECEIPTS))
     remove_orphans(target, copies := storage.several(copied, receipts(source)))
     compact(target, copies)

@@ -198,18 +198,24 @@ def remove_all(paths: Iterable[str]) -> None:
     several(remove, paths)
 
 
+def clear(folder: str) -> None:
+    """Remove the files in `folder`, and temporary files that killed processes left there."""
+    remove_all(join(folder, name) for name in names(folder))
+    remove_temporary(folder)
+
+
 def remove_temporary(folder: str) -> None:
     """Remove the temporary files that killed processes left in `folder`."""
     if not is_remote(folder) and Path(folder).is_dir():
-        for path in Path(folder).glob(".*.*.????????"):
+        for path in Path(folder).glob(f".*.{'[0-9a-f]' * 7}f"):  # see `temporary_path`
             path.unlink(missing_ok=True)
 
 
 def size(path: str) -> int:
     """Return the size of a file in bytes."""
-    if not is_remote(path):
-        return Path(path).stat().st_size
     with _file_errors(path, "read"):
+        if not is_remote(path):
+            return Path(path).stat().st_size
         place, bucket, name = store(path)
         return place.size(bucket, name)
 

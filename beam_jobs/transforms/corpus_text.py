@@ -61,8 +61,7 @@ def export_tsv(output: str, receipts: Sequence[Receipt], score: str, threads: in
             stream.writelines(pool.map(member, filled[at : at + threads]))
         if not filled:
             stream.write(gzip.compress(b"", mtime=0))
-    members = storage.join(output, _TEXT)
-    storage.remove_all(storage.join(members, name) for name in storage.names(members))
+    storage.clear(storage.join(output, _TEXT))
 
 
 def _path(output: str, name: str) -> str:

@@ -181,6 +181,9 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
         monkeypatch.setattr(ingest, "_SHARDS_PER_UNIT", shards_per_unit)
         return run(paths, tmp_path / folder, shard_rows=8, unique_pairs=True)
 
+    left = tmp_path / "split" / "_spans" / ".00000-0-00007.7b06833f"  # by a killed command
+    left.parent.mkdir(parents=True)
+    left.touch()
     whole, split = made("whole", 1000), made("split", 2)
     assert [receipt.name for receipt in whole.receipts] == ["part-00000", "part-00001"]
     names = [receipt.name for receipt in split.receipts]

@@ -10,6 +10,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,11 @@ def _request(master: str, path: str, method: str = "GET") -> bytes:
     address = master if "://" in master else f"http://{master}"
     local = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     asked = urllib.request.Request(f"{address.rstrip('/')}/{path}", method=method)
-    with local.open(asked, timeout=5) as answer:
-        return bytes(answer.read())
+    try:
+        with local.open(asked, timeout=5) as answer:
+            return bytes(answer.read())
+    except HTTPException as error:  # no address, or a gRPC server such as the job server
+        raise OSError(f"no answer over HTTP ({type(error).__name__})") from error
 
 
 def reachable(address: str, *, timeout: float = 2.0) -> bool:

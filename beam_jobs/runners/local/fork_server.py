@@ -162,9 +162,9 @@ def serve(requests: socket.socket) -> None:
         if not size:
             return
         (length,) = _SIZE.unpack(size)
-        message = requests.recv(length, socket.MSG_WAITALL)
         stderr, pipe = descriptors
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # it would cut the message short
+        message = requests.recv(length, socket.MSG_WAITALL)
         try:
             if not (worker := os.fork()):
                 for descriptor in (requests.fileno(), pipe, *pipes.values()):

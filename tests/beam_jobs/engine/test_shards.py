@@ -147,7 +147,7 @@ def test_strays_go_and_the_rest_stays(tmp_path: Path) -> None:
     put(tmp_path, "part-1")
     put(tmp_path, "part-0", key="old", rows=4, rejected=REJECTED[:1])
     put(tmp_path, "part-0")
-    for name in (".part-0.parquet.12345678", "_rejected/.part-0.parquet.12345678", "README.txt"):
+    for name in (".part-0.parquet.1234567f", "_rejected/.part-0.parquet.1234567f", "README.txt"):
         (tmp_path / name).touch()
     remove_orphans(str(tmp_path), [first])
     left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())

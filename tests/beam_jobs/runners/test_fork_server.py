@@ -67,6 +67,17 @@ def test_a_worker_sees_what_its_launcher_sees_now(
     assert capfd.readouterr().err.count("on stdout\non stderr\n") == 2
 
 
+def test_a_large_request_is_read_whole_while_other_workers_end(
+    errand: str, monkeypatch: Patch
+) -> None:
+    fork_server = ForkServer()
+    for name in ("ONE", "OTHER"):
+        monkeypatch.setenv(name, "x" * 120_000)
+    for _ in range(30):
+        workers = [fork_server.start(errand, ["exit", "0"]) for _ in range(3)]
+        assert [worker.wait() for worker in workers] == [0, 0, 0]
+
+
 def test_what_imports_left_in_the_environment_is_there(errand: str, monkeypatch: Patch) -> None:
     """The tokeniser finds its files by a variable that its import sets, in the server alone."""
     monkeypatch.delenv("TOKENIZER_SHARED_DIR", raising=False)

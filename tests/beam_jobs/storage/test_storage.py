@@ -43,6 +43,8 @@ def test_what_is_written_is_read(folder: str) -> None:
     path, copy = (storage.join(folder, "a", name) for name in ("b.gz", "c"))
     data = b"\x1f\x8bnot really" * 1000  # nothing decompresses it on the way
     assert not storage.exists(path)
+    with pytest.raises(storage.MissingError):
+        storage.size(path)
     storage.write_bytes(path, data)
     assert storage.exists(path)
     assert storage.read_bytes(path) == data
@@ -190,8 +192,11 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(full_disk: Path, write: Writ
 
 
 def test_temporary_files_of_a_killed_process_go(tmp_path: Path) -> None:
-    kept = ["part-00000.parquet", ".lock", ".gitignore"]
-    for name in [*kept, ".part-00000.parquet.abcd_123", ".part-00000.json.abcdefgh"]:
+    kept = ["part-00000.parquet", ".lock", ".gitignore", ".notes.markdown"]
+    for name in [
+        *kept,
+        *(files.temporary_path(Path(of)).name for of in ("part.parquet", "00000-0")),
+    ]:
         (tmp_path / name).touch()
     storage.remove_temporary(str(tmp_path))
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(kept)

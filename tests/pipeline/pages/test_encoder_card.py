@@ -85,7 +85,7 @@ def test_it_follows_the_evaluation_and_nothing_is_trained_again(
     assert train(*arguments, "--set", "evaluate.sts=null") == 0
     assert "was not evaluated" in path.read_text() and "model-index" not in path.read_text()
     path.unlink()
-    (folder / ".README.md.abcd1234").write_text("of a killed process")
+    (folder / ".README.md.abcd123f").write_text("of a killed process")
     assert train(*arguments) == 0
     assert path.read_text() == text and not list(folder.glob(".README*"))
     assert (folder / "model.safetensors").stat() == before

@@ -86,7 +86,7 @@ def fails(tmp_path: Path, capsys: Capsys) -> Callable[..., str]:
 
 def test_a_wrong_address(fails: Callable[..., str], flink: Flink) -> None:
     assert "--flink_master is missing" in fails()
-    for master in (NOWHERE, "no.such.host.invalid:8081", "x"):
+    for master in (NOWHERE, "no.such.host.invalid:8081", "x", "localhost:x"):
         assert f"no Flink at {master} (--flink_master)" in fails("--flink_master", master)
     flink.answers["/config"] = {"hello": "world"}
     assert f"no Flink at {flink.address}" in fails("--flink_master", flink.address)
