@@ -233,11 +233,12 @@ def test_words_without_a_vector_get_random_ones_as_long_as_the_others() -> None:
         assert words[row].numpy() == pytest.approx(expected.get(word, random[row].numpy())), word
 
 
-def test_weights_depend_on_the_seed_alone() -> None:
+def test_weights_depend_on_the_seed_alone(monkeypatch: Patch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)  # GPUs that must not be used
     options = EmbeddingOptions(model="lstm", dim=4)
     found = []
     for before, seed in ((5, 1), (6, 1), (5, 2)):
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(before)
             state = torch.random.get_rng_state()
             encoder = new_model(options, TEXTS, seed).encoder
