@@ -142,9 +142,9 @@ class EmbeddingOptions(Options):
     checkpoint_every: Count = 5000
     """Steps between checkpoints, from which an interrupted training resumes."""
     development: InputFile | InputFiles | None = None
-    """Development data of the task paraphrases: a file or folder of STS, SICK or judgments, or a
-    list of them. The weights with the best mean Pearson correlation over the data sets are kept.
-    null: the last weights are kept."""
+    """Development data of the task paraphrases: a file or folder of STS or SICK, a file of
+    judgments, or a list of them. The weights with the best mean Pearson correlation over the data
+    sets are kept. null: the last weights are kept."""
     evaluate_every: Count | None = None
     """Steps between evaluations on `development`, rounded up to whole mega-batches. null: only at
     the end of each epoch."""

@@ -168,8 +168,8 @@ def train(
     else:
         model = new_model(options, texts, seed, language=language)
     lowest, highest = data.train.scale
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
         head = Distribution(dim=model.dim, units=section.units, lowest=lowest, highest=highest)
     model.head = head.to(device_of(options))
     trainer = LabelTrainer(model, data.train, data.development, seed, anchored=bool(section.start))

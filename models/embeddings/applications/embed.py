@@ -1,11 +1,13 @@
 """Vectors and scores of lines, computed in constant memory."""
 
 import codecs
+import fcntl
 import io
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import IO, BinaryIO
 
 import numpy as np
@@ -23,9 +25,13 @@ _LONGEST = 1 << 24  # maximum number of bytes in a line, and in a batch without 
 def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
     """Write the vectors of UTF-8 lines as a .npy array, float32 [lines, dim].
 
-    If `out` is a pipe, a temporary file is used, because the header contains the number of lines.
+    If `out` is a pipe, or a file to append to, a temporary file is used, because the header, which
+    contains the number of lines, is written last.
     """
-    if out.seekable() and out.tell() == 0:
+    appends = False
+    with suppress(OSError):  # not a file of the system
+        appends = bool(fcntl.fcntl(out, fcntl.F_GETFL) & os.O_APPEND)
+    if out.seekable() and out.tell() == 0 and not appends:
         _write_npy(embed, lines, out)
         return
     with tempfile.TemporaryFile() as spool:

@@ -96,9 +96,9 @@ class Neighbours:
                 self._index.add(vectors[start : start + _EXACT].astype(np.float32))
 
     def nearest(self, queries: Matrix) -> tuple[NDArray[np.int64], Matrix]:
-        """Return the rows of the nearest vectors, nearest first, and their cosines, [queries, k].
+        """Return the rows of the k nearest vectors, nearest first, and their cosines, [queries, k].
 
-        Rows and cosines are -1 where fewer than k vectors were found.
+        k is 64, or n if that is less. Rows and cosines are -1 where fewer vectors were found.
         """
         parts = [queries[at : at + _AT_ONCE] for at in range(0, len(queries), _AT_ONCE)]
         rows, scores = zip(*map(self._nearest, parts), strict=True)

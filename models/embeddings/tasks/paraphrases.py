@@ -46,6 +46,8 @@ def train(
     Returns:
         The trainer's metrics and evaluations, and the sizes of the vocabularies (`vocabulary`).
     """
+    files = options.development_files  # read first: an error must not delete a checkpoint
+    sets = read_ranking(files, "embeddings.development") if files else []
     initial = _initial(options, run.vectors)
     key = _fingerprint(run, options, seed, language, own_vectors=initial is not None)
     work = TrainingFolder(folder.with_name(f"{folder.name}.training"), key)
@@ -55,8 +57,6 @@ def train(
         source.name = ", ".join(path for pairs in options.pairs for path in pairs.paths)
     else:
         source = PairSource(run.shards, ("reference", "translation"), seed=seed)
-    files = options.development_files
-    sets = read_ranking(files, "embeddings.development") if files else []
     model = new_model(
         options, source.texts(), seed, language=language, initial=initial, folder=work.folder
     )

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import random
+import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -152,7 +153,11 @@ class PairSource:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent ends. Otherwise it could keep a pool in memory forever."""
+    """End this process when its parent ends, or silently on Ctrl-C.
+
+    Otherwise it could keep a pool in memory forever, or print a traceback.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def wait() -> None:
         if parent := multiprocessing.parent_process():

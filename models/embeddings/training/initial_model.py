@@ -47,8 +47,8 @@ def new_model(
         kind: _initial_vectors(vocabulary, options, initial if kind == "words" else None, seed)
         for kind, vocabulary in vocabularies.items()
     }
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):  # without devices, torch would use every GPU
+        torch.default_generator.manual_seed(seed)
         encoder = build_encoder(options, vectors).to(device_of(options))
     return SentenceEncoder(encoder, vocabularies, options)
 

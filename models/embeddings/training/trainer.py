@@ -138,7 +138,8 @@ class Trainer(Generic[Batch]):
         total = self.source.rows * options.epochs
         started = time.monotonic() - progress.seconds
         self.trained.train()
-        with meter("train", total, "pairs") as bar, torch.random.fork_rng():
+        gpus = [self.device] if self.device.type == "cuda" else []
+        with meter("train", total, "pairs") as bar, torch.random.fork_rng(gpus):
             while not self.finished:
                 for pool in self.source.epoch(progress.epoch, progress.pool):
                     if progress.epoch == progress.row == 0:

@@ -53,16 +53,16 @@ def test_vectors_of_lines(bag_of_words: Embed, count: int, end: str) -> None:
     np.testing.assert_array_equal(vectors, expected)
 
 
-@pytest.mark.parametrize("mode", ["wb", "behind"])
+@pytest.mark.parametrize("mode", ["wb", "ab", "behind"])
 def test_standard_output_in_a_file(bag_of_words: Embed, tmp_path: Path, mode: str) -> None:
     path = tmp_path / "out"
-    path.write_bytes(b"before")
+    path.write_bytes(b"" if mode == "ab" else b"before")
     with path.open("r+b" if mode == "behind" else mode) as out:
         if mode == "behind":
             out.seek(6)
         embed_lines(bag_of_words, stream(LINES), cast(BinaryIO, out))
     written = path.read_bytes()
-    if mode != "wb":
+    if mode == "behind":
         assert written.startswith(b"before")
         written = written[6:]
     np.testing.assert_array_equal(np.load(io.BytesIO(written)), bag_of_words(pa.array(LINES)))

@@ -176,7 +176,8 @@ def test_a_pair_needs_a_negative_for_each_side(monkeypatch: Patch) -> None:
         assert np.array_equal(sentences["words"].offsets, expected.offsets)
 
 
-def test_noise_and_scrambling_depend_on_the_seed_alone() -> None:
+def test_noise_and_scrambling_depend_on_the_seed_alone(monkeypatch: Patch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)  # GPUs that must not be used
     noise: dict[str, Any] = {"dropout": 0.3, "word_dropout": 0.2, "scramble": 0.7}
     noise["model"] = "bilstm-avg"
     results = []
