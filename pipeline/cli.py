@@ -138,6 +138,8 @@ class _LazyGroup(TyperGroup):
             raise UserError(f"{found} takes no Beam options")
         if entry.literal and not {"-h", "--help"} & set(rest):
             # Only `--json FILE` is an option. "--" makes all other arguments values.
+            split = (of.split("=", 1) if of.startswith("--json=") else [of] for of in rest)
+            rest = [part for parts in split for part in parts]
             at = rest.index("--json") if "--json" in rest else len(rest)
             rest = [*rest[at : at + 2], "--", *rest[:at], *rest[at + 2 :]]
         return found, entry.load(), rest

@@ -284,7 +284,7 @@ def test_rows_send_nothing_to_the_terminal(tmp_path: Path, capsys: Capsys) -> No
     assert main(["ingest", "--config", write(tmp_path, {}, text), *ONE]) == 0
     second = made_id("x\u202ey", "z")
     for id, shown in (("1-a.tsv:1", r"c\x1b]8;;http://evil"), (second, r"x\u202ey")):
-        assert main(["explain", str(tmp_path / "run"), id]) == 0
+        assert main(["explain", str(tmp_path / "run"), id, f"--json={tmp_path / 'json'}"]) == 0
         out, err = capsys.readouterr()
         assert shown in out
         assert not {"\x1b", "\x07", "\u202e"} & {*out, *err}

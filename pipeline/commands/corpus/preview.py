@@ -69,17 +69,27 @@ def _without_training(run: Run) -> tuple[dict[str, Any], str]:
     score = {"scorers": left or ["translation_score"]}
     if out:
         say(f"preview: leaves out {', '.join(out)}, because the run has not made their resources")
-    select: dict[str, Any] = {"size": None}
-    where = (Predicate.parse(text).column for text in config.select.where)
     gone = {*CHOSEN, *out, *map(schema.decile, out)}
-    lost = [name for name in (config.select.by, *where) if name in gone]
+
+    def missing(of: Config) -> list[str]:
+        where = (Predicate.parse(text).column for text in of.select.where)
+        return list(dict.fromkeys(name for name in (of.select.by, *where) if name in gone))
+
+    named: dict[str, Any] = {}
+    for name, own in config.select.selections.items():
+        needs = missing(config.derived(f"selections/{name}"))
+        named[name] = None if needs else own.model_dump()
+        if needs:
+            say(f"preview: leaves out the selection {name}, which needs {', '.join(needs)}")
+    select: dict[str, Any] = {"size": None, "named": named}
+    lost = missing(config)
     ranked = config.is_mined or config.nmt.model is not None or "nmt" in run.records
     if lost and ranked:
-        say(f"preview: ends before the selection, which needs {', '.join(dict.fromkeys(lost))}")
+        say(f"preview: ends before the selection, which needs {', '.join(lost)}")
     if lost:
         select |= {"by": score["scorers"][0], "deciles": None, "where": [], "max_tokens": None}
         target = RANKED
     if not ranked:
         say("preview: ends after ingest; `paraloom train-nmt` trains the model that translates")
         target = "ingest"
-    return {"score": score, "select": select}, target
+    return {"score": score, "select": select, "embeddings": {"selection": None}}, target

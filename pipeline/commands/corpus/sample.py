@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from paraloom.models.errors import UserError
@@ -20,8 +21,11 @@ def command(folder: Annotated[Path, argument("FOLDER", "The folder to create.")]
         raise UserError(f"{folder}: already exists; name another folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(folder) as work:
-        shutil.copytree(SAMPLE, work, dirs_exist_ok=True)
+        for file in filter(Path.is_file, SAMPLE.rglob("*")):
+            copy = work / file.relative_to(SAMPLE)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)  # without the permissions, which may forbid writing
         config = work / "sample.yaml"
         _, text = config.read_text("utf-8").split("\n", 1)  # the first line is for editors
         config.write_text(text.replace("${PARALOOM_SAMPLE}", str(folder)), "utf-8")
-    show(f"paraloom corpus --config {folder / 'sample.yaml'}")
+    show(f"paraloom corpus --config {quote(str(folder / 'sample.yaml'))}")

@@ -1,6 +1,7 @@
 """`paraloom status`: shows the progress of a run. It reads nothing but the run folder."""
 
 import fcntl
+import os
 import time
 from pathlib import Path
 from typing import Literal
@@ -12,6 +13,7 @@ from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
 from paraloom.models.chat.answers import Usage
+from paraloom.models.files import LOCKS
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, write_json
 from paraloom.pipeline.commands.summary import rejected_table
@@ -59,7 +61,7 @@ def command(run: RunFolder, json: JsonFile = None) -> None:
     """Print rows, rates, rejected rows and the remaining time of each stage."""
     out, stages, asked = console(), status(run), _asked(run)
     states = {stage.state for stage in stages}
-    state: State = "under way" if "under way" in states else "stopped"
+    state: State = "under way" if "under way" in states or _is_running(run) else "stopped"
     state = "finished" if states <= {"finished", "outdated"} else state
     remedy = "; the same command resumes it" if state == "stopped" else ""
     out.print(f"{run}: {state}{remedy}", highlight=False)
@@ -128,7 +130,7 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
     assert record.under_way
     name, start = shown.name, record.under_way.since
     shown.jobs = record.under_way.jobs
-    shown.state = "under way" if _is_running(folder) else "stopped"
+    shown.state = "stopped" if _is_running(folder) is False else "under way"
     if shown.state == "under way":
         shown.seconds = max(now - start, 0)  # the clock may have been set back
     if name.rsplit("/", 1)[-1] not in PAIR_STAGES:  # a name may begin with rounds/2/
@@ -146,17 +148,19 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
         shown.remaining = None if total is None else (total - rows) / shown.rate
 
 
-def _is_running(folder: str) -> bool:
-    """Return whether a process on this machine has locked the run, or True in an object store."""
-    if storage.is_remote(folder):
-        return True  # there is no lock, and any machine may run the stages
+def _is_running(folder: str) -> bool | None:
+    """Return whether a process has locked the run, or None where runs are not locked."""
+    if storage.is_remote(folder) or os.environ.get(LOCKS) == "off":
+        return None
     try:
         with Path(folder, ".lock").open() as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # there is no lock file
+    except FileNotFoundError:
         pass
+    except OSError:  # the file system has no locks
+        return None
     return False
 
 

@@ -1,6 +1,7 @@
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from paraloom.pipeline.commands.corpus.preview import prepare
 from paraloom.pipeline.commands.corpus.small_run import configured, measured
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.config.input import InputOptions
+from paraloom.pipeline.config.selection import NamedSelection
 from paraloom.pipeline.run.plan import plan
 from paraloom.pipeline.run.records import PairsRecord, StageRecord
 from paraloom.pipeline.run.run import Run
@@ -268,6 +270,7 @@ def test_the_sample_has_the_rows_and_values_of_the_run(
 
 NEEDY = ["score.scorers+=[paragram_similarity, mean_idf]", "score.phrases=phrases.gz"]
 FEW = {"score.scorers": ["translation_score", "trigram_overlap"]}
+NAMED = "select.named={a: {where: [paragram_similarity >= 0.9]}, b: {deciles: [9]}}"
 
 
 @pytest.mark.parametrize(
@@ -278,6 +281,11 @@ FEW = {"score.scorers": ["translation_score", "trigram_overlap"]}
         (NEEDY, [], "select", FEW, "leaves out paragram_similarity, mean_idf, because the run"),
         (NEEDY, ["paragram", "idf"], "select", {}, ""),
         ([*NEEDY, "score.paragram=vectors", "score.idf=idf"], [], "select", {}, ""),
+        (
+            *([*NEEDY, NAMED, "embeddings.selection=a"], [], "select"),
+            {"select.selections": {"b": NamedSelection(deciles=[9])}},
+            "leaves out the selection a, which needs paragram_similarity",
+        ),
         (
             *([*NEEDY, "select.where=[paragram_similarity_decile in 2..9]"], [], "bucket"),
             {"select.where": [], "select.deciles": None},
@@ -303,9 +311,8 @@ def test_nothing_is_trained(
     assert taken.folder("score") == str(tmp_path / "run/preview/score")
     assert (made, small.run) == (target, str(tmp_path / "run/preview"))
     for key, value in changed.items():
-        section, name = key.split(".")
         value = str(tmp_path / value) if isinstance(value, str) and "/" in value else value
-        assert getattr(getattr(small, section), name) == value
+        assert attrgetter(key)(small) == value
     err = capsys.readouterr().err
     assert said in err
     assert said or len(err.splitlines()) == 1

@@ -68,10 +68,15 @@ def test_a_stage_under_way(under_way: Path, capsys: Capsys, monkeypatch: Patch) 
     assert (stage.state, stage.rows, stage.remaining) == ("stopped", (79, 119), None)
     out = told(under_way, capsys)
     assert "run: stopped; the same command resumes it" in out
+    with monkeypatch.context() as patch:
+        patch.setenv("PARALOOM_LOCKS", "off")
+        assert "run: under way" in told(under_way, capsys)  # a process may run without a lock
 
     shutil.rmtree(under_way / "run" / "back_translate")
     with locked(run):
         stage = status(run, NOW)[1]
+        change(under_way, under_way=None)
+        assert "run: under way" in told(under_way, capsys)  # between two stages
     assert (stage.rows, stage.rate, stage.remaining) == ((0, 119), None, None)
 
 
