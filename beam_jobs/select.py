@@ -21,14 +21,7 @@ from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.transforms.corpus_text import export_tsv, tsv_path, write_member
-from paraloom.beam_jobs.transforms.criteria import (
-    NOT_DRAWN,
-    REPEATS,
-    TEXTS,
-    Criteria,
-    decide,
-    kinds_of,
-)
+from paraloom.beam_jobs.transforms.criteria import REPEATS, TEXTS, Criteria, decide, kinds_of
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
 from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.order_statistics import (
@@ -133,8 +126,7 @@ class _WriteCorpus(UnitDoFn):
             for name, rows in self.decided.drawn_from(kept, reasons):
                 column = _column(kept, rows)
                 beyond = position(column, bound.get(name, []), criteria.seed) > 0
-                more = f"over the limit for generator {name}"
-                reasons[rows[beyond]] = more if criteria.size is None else NOT_DRAWN
+                reasons[rows[beyond]] = criteria.not_drawn(name)
         accepted = pa.array(reasons == "")
         names = [name for name in schema.ROW if name in table.column_names]
         rejected = table.select(names).append_column(schema.REASON, pa.array(reasons, pa.string()))

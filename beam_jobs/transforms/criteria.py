@@ -63,6 +63,10 @@ class Criteria:
         taken = quotas(rows, self.per_generator, self.size)
         return {name: [quota] for name, quota in taken.items()}
 
+    def not_drawn(self, kind: str) -> str:
+        """Return the reason for rejecting a pair of a kind (`kinds_of`) that is not drawn."""
+        return "not drawn" if self.size is not None else f"over the limit for generator {kind}"
+
 
 def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]:
     """Yield the conditions on rows, in order: reason, failing rows (bool [n]), values, bounds."""
@@ -207,7 +211,6 @@ def _overlaps(
 
 
 REPEATS = "repeats an earlier pair"
-NOT_DRAWN = "not drawn"
 
 
 class Preview(NamedTuple):
@@ -245,13 +248,12 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
         near = near_copies(one, other, criteria.near_duplicates)
         counts[REPEATS_NEARLY] = int(np.count_nonzero(near))
         first[np.flatnonzero(first)[near]] = False
-    selected = int(np.count_nonzero(first))
     of_kind = Counter(np.concatenate([[], *kinds])[first].tolist())
     taken = quotas(of_kind, criteria.per_generator, criteria.size)
-    drawn = sum(taken.values()) if criteria.draws else selected
-    counts[NOT_DRAWN] = selected - drawn
+    for kind, pairs in of_kind.items():
+        counts[criteria.not_drawn(kind)] += pairs - taken[kind]
     found = {reason: count for reason, count in counts.most_common() if count}
-    return Preview({**found, "selected": drawn}, unit_of[first], row_of[first])
+    return Preview({**found, "selected": sum(taken.values())}, unit_of[first], row_of[first])
 
 
 def kinds_of(table: pa.Table, criteria: Criteria) -> np.ndarray:
