@@ -9,7 +9,6 @@ so that the time per row is constant. The result depends only on the texts and t
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
@@ -20,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.shards import HASHES, REPEATS_NEARLY
+from paraloom.beam_jobs.engine.shards import REPEATS_NEARLY
 from paraloom.beam_jobs.engine.unit_dofn import unit_of
 from paraloom.beam_jobs.transforms import duplicates
 from paraloom.beam_jobs.transforms.duplicates import Hashes, Place, grouped
@@ -172,7 +171,7 @@ class WithNearDuplicates(beam.PTransform):
     ):
         super().__init__()
         self.texts, self.rows, self.threshold = texts, rows, threshold
-        self.prefix = storage.join(output, HASHES, f"{secrets.token_hex(4)}-near")
+        self.prefix = duplicates.temporary_prefix(output)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find candidates in each partition, and compare them in the unit of the later row."""
