@@ -29,7 +29,7 @@ _GRAM = 4  # characters per n-gram
 _LONGEST = 5_000  # characters to compare per side, so that the texts of a row take less than 64 KB
 _FOUND = 0.95  # least probability that two rows at the threshold have a common band
 _MINIMA = 200  # largest number of minima per row; more take more time
-_BAND = 8  # largest number of minima per band; with few, unrelated rows have common bands
+_BAND = 8  # largest number of minima per band; the fewer, the more unrelated rows share a band
 _AT_ONCE = 1_000  # rows per block, whose n-grams fit the processor's cache
 _GAP = 1 << 16  # largest number of bytes between two texts that one request reads
 
@@ -151,9 +151,10 @@ def reasons(ids: pa.Array) -> np.ndarray:
 
 
 class WithNearDuplicates(beam.PTransform):
-    """Finds near-copies: units in; units with `Near` appended out. Further input is kept.
+    """Finds near-copies in units, and appends a `Near` to each unit.
 
-    Bands and texts are written to files, in the same way as the hashes of `WithDuplicates`.
+    An element is a unit, or a tuple of a unit and further input. Bands and texts are written to
+    files, in the same way as the hashes of `WithDuplicates`.
 
     Args:
         texts: reads the texts of a unit, in blocks of any size.

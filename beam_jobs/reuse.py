@@ -1,8 +1,8 @@
 """Reuse of translations: a source that the same model has translated is not translated again.
 
-The sources of finished shards with translations by the same model and options, and the sources of
-unfinished shards, are partitioned by hash and joined in each partition. Each finished shard is read
-once, in any order of rows. Texts are written to files, in the same way as hashes in `duplicates`.
+The sources of unfinished shards are joined with the sources that the same model has translated with
+the same options. Both are partitioned by hash. Texts are written to files, in the same way as
+hashes in `duplicates`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _noted(folder: str) -> list[Receipt]:
 
 
 class WithKept(beam.PTransform):
-    """Finds translations in `old` shards: units in; units with blocks for `read_kept` out."""
+    """Finds translations in `old` shards. Returns units with blocks for `read_kept`."""
 
     def __init__(self, old: list[Receipt], new: Sequence[Unit], direction: Direction, output: str):
         super().__init__()

@@ -33,7 +33,10 @@ from paraloom.beam_jobs.transforms.order_statistics import (
 
 
 class Select(beam.PTransform):
-    """Selects pairs: units in, receipts out. `rows` is an estimate; `text` adds the text form."""
+    """Selects pairs of units, and returns receipts.
+
+    `rows` is the approximate number of rows. With `text`, the pairs are also written as text.
+    """
 
     def __init__(self, output: str, criteria: Criteria, rows: int, *, text: bool = False):
         super().__init__()

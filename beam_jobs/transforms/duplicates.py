@@ -122,10 +122,11 @@ def adding(element: Any, found: Any) -> tuple[Any, ...]:
 
 
 class WithDuplicates(beam.PTransform):
-    """Finds duplicates: units in; units with their sorted duplicate rows, int64, out.
+    """Finds duplicate rows of units, and appends an ascending array of them, int64, to each unit.
 
-    The first of several equal rows, by unit and row, is no duplicate. Hashes are written to files,
-    because Beam's local runner keeps shuffled data in memory.
+    An element is a unit, or a tuple of a unit and further input. The first of several equal rows,
+    by unit and row, is no duplicate. Hashes are written to files, because Beam's local runner keeps
+    shuffled data in memory.
 
     Args:
         hashes: reads the hashes of a unit, in blocks of any size; None to find nothing.
