@@ -223,8 +223,9 @@ def _compare(found: list[Place], prefix: str, threshold: float) -> Near:
     read = duplicates.read_hashes(found, columns=4)
     if not read:
         return np.empty(0, np.int64), pa.array([], pa.string())
-    records = np.column_stack([np.concatenate([of[i] for of in read]) for i in (1, 2)])
-    records = np.unique(records[:, [4, 1, 2, 3, 0]].astype(np.uint64), axis=0)
+    hashes, _, rows = duplicates.together(read)
+    records = np.column_stack([rows.astype(np.uint64), hashes[:, 1:], hashes[:, :1]])
+    records = np.unique(records, axis=0)
     ids = np.full(len(records), None, object)
     for unit, at in grouped(records[:, 1].astype(np.int64), np.arange(len(records))):
         for part in np.split(at, range(_GAP, len(at), _GAP)):
