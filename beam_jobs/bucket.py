@@ -57,7 +57,7 @@ class BucketMeasurements(Measurements):
 
 
 class Bucket(beam.PTransform):
-    """Assigns deciles: units in, receipts out. Reads the scores twice, and then writes shards."""
+    """Assigns deciles to the pairs of units, and returns receipts."""
 
     def __init__(self, output: str, scorers: Sequence[str]):
         super().__init__()

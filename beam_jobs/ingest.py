@@ -97,7 +97,10 @@ class Reading:
 
 
 class Ingest(beam.PTransform):
-    """Reads bitexts: units in, receipts out. `rows` is an estimate; `ids`: see `Bitext.ids`."""
+    """Reads units of bitexts into shards, and returns receipts.
+
+    `rows` is the approximate number of rows. `ids` contains the values of `Bitext.ids`.
+    """
 
     def __init__(
         self, output: str, reading: Reading, rows: int, ids: Collection[str] = ("given", "made")
@@ -150,10 +153,11 @@ class Ingest(beam.PTransform):
 
 
 def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
-    """Return the ids of a block's pairs; ids that several rows share get suffixes.
+    """Return the ids of a block's pairs, with suffixes for ids that several rows share.
 
-    The first suffix is the id made from the texts. A second suffix numbers equal rows, from 2.
-    `numbers`, [m, 2], contains the line and the number of each row that shares its id.
+    The id made from the texts is appended to an id of the input. From the second of equal rows on,
+    the number of the row is appended, too. `numbers`, int64 [m, 2], contains the line and the
+    number of each row that shares its id.
     """
     ids = block.pairs["id"]
     found = numbers[np.isin(numbers[:, 0], block.lines)]

@@ -9,7 +9,6 @@ so that the time per row is constant. The result depends only on the texts and t
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
@@ -20,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.shards import HASHES, REPEATS_NEARLY
+from paraloom.beam_jobs.engine.shards import REPEATS_NEARLY
 from paraloom.beam_jobs.engine.unit_dofn import unit_of
 from paraloom.beam_jobs.transforms import duplicates
 from paraloom.beam_jobs.transforms.duplicates import Hashes, Place, grouped
@@ -30,7 +29,7 @@ _GRAM = 4  # characters per n-gram
 _LONGEST = 5_000  # characters to compare per side, so that the texts of a row take less than 64 KB
 _FOUND = 0.95  # least probability that two rows at the threshold have a common band
 _MINIMA = 200  # largest number of minima per row; more take more time
-_BAND = 8  # largest number of minima per band; with few, unrelated rows have common bands
+_BAND = 8  # largest number of minima per band; the fewer, the more unrelated rows share a band
 _AT_ONCE = 1_000  # rows per block, whose n-grams fit the processor's cache
 _GAP = 1 << 16  # largest number of bytes between two texts that one request reads
 
@@ -152,9 +151,10 @@ def reasons(ids: pa.Array) -> np.ndarray:
 
 
 class WithNearDuplicates(beam.PTransform):
-    """Finds near-copies: units in; units with `Near` appended out. Further input is kept.
+    """Finds near-copies in units, and appends a `Near` to each unit.
 
-    Bands and texts are written to files, in the same way as the hashes of `WithDuplicates`.
+    An element is a unit, or a tuple of a unit and further input. Bands and texts are written to
+    files, in the same way as the hashes of `WithDuplicates`.
 
     Args:
         texts: reads the texts of a unit, in blocks of any size.
@@ -172,7 +172,7 @@ class WithNearDuplicates(beam.PTransform):
     ):
         super().__init__()
         self.texts, self.rows, self.threshold = texts, rows, threshold
-        self.prefix = storage.join(output, HASHES, f"{secrets.token_hex(4)}-near")
+        self.prefix = duplicates.temporary_prefix(output)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find candidates in each partition, and compare them in the unit of the later row."""
@@ -223,8 +223,9 @@ def _compare(found: list[Place], prefix: str, threshold: float) -> Near:
     read = duplicates.read_hashes(found, columns=4)
     if not read:
         return np.empty(0, np.int64), pa.array([], pa.string())
-    records = np.column_stack([np.concatenate([of[i] for of in read]) for i in (1, 2)])
-    records = np.unique(records[:, [4, 1, 2, 3, 0]].astype(np.uint64), axis=0)
+    hashes, _, rows = duplicates.together(read)
+    records = np.column_stack([rows.astype(np.uint64), hashes[:, 1:], hashes[:, :1]])
+    records = np.unique(records, axis=0)
     ids = np.full(len(records), None, object)
     for unit, at in grouped(records[:, 1].astype(np.int64), np.arange(len(records))):
         for part in np.split(at, range(_GAP, len(at), _GAP)):

@@ -1,13 +1,12 @@
 """Reuse of translations: a source that the same model has translated is not translated again.
 
-The sources of finished shards with translations by the same model and options, and the sources of
-unfinished shards, are partitioned by hash and joined in each partition. Each finished shard is read
-once, in any order of rows. Texts are written to files, in the same way as hashes in `duplicates`.
+The sources of unfinished shards are joined with the sources that the same model has translated with
+the same options. Both are partitioned by hash. Texts are written to files, in the same way as
+hashes in `duplicates`.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -21,7 +20,6 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import (
     EARLIER,
-    HASHES,
     DamagedError,
     Receipt,
     Shard,
@@ -32,7 +30,8 @@ from paraloom.beam_jobs.engine.shards import (
     receipts,
 )
 from paraloom.beam_jobs.storage import MissingError
-from paraloom.beam_jobs.transforms.duplicates import by_partition, grouped, partitions
+from paraloom.beam_jobs.transforms import duplicates
+from paraloom.beam_jobs.transforms.duplicates import by_partition, grouped
 from paraloom.beam_jobs.transforms.equal_texts import repeated, row_hash
 from paraloom.beam_jobs.transforms.translations import Direction
 from paraloom.models.printing import say
@@ -92,20 +91,19 @@ def _noted(folder: str) -> list[Receipt]:
 
 
 class WithKept(beam.PTransform):
-    """Finds translations in `old` shards: units in; units with blocks for `read_kept` out."""
+    """Finds translations in `old` shards. Returns units with blocks for `read_kept`."""
 
     def __init__(self, old: list[Receipt], new: Sequence[Unit], direction: Direction, output: str):
         super().__init__()
         self.old = [(at, of.shards, of.rejected_shards) for at, of in enumerate(old, -len(old))]
         self.direction, self.output = direction, output
         self.candidates, rows = new[0].candidates, sum(unit.rows for unit in new)
-        self.partitions = partitions(rows + sum(receipt.rows_in for receipt in old))
+        self.partitions = duplicates.partitions(rows + sum(receipt.rows_in for receipt in old))
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find the sources of units in old shards, in each partition."""
         direction, candidates, output = self.direction, self.candidates, self.output
-        # A worker of a killed job may still write, so the names are unique to this job.
-        prefix, count = storage.join(output, HASHES, secrets.token_hex(4)), self.partitions
+        prefix, count = duplicates.temporary_prefix(output), self.partitions
 
         def write(index: int, rows: pa.Table, hashes: np.ndarray) -> Iterator[tuple[int, Block]]:
             data = pa.py_buffer(np.ascontiguousarray(hashes))

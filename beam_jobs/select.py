@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,20 +15,13 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.launch import Result, launch
 from paraloom.beam_jobs.engine.options import local_workers
 from paraloom.beam_jobs.engine.part_files import decode, encode
-from paraloom.beam_jobs.engine.shards import HASHES, Receipt, Unit, read_shard
+from paraloom.beam_jobs.engine.shards import Receipt, Unit, read_shard
 from paraloom.beam_jobs.engine.unit_dofn import UnitDoFn
 from paraloom.beam_jobs.near_duplicates import Near, Texts, WithNearDuplicates
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.transforms.corpus_text import export_tsv, tsv_path, write_member
-from paraloom.beam_jobs.transforms.criteria import (
-    NOT_DRAWN,
-    REPEATS,
-    TEXTS,
-    Criteria,
-    decide,
-    kinds_of,
-)
-from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates
+from paraloom.beam_jobs.transforms.criteria import REPEATS, TEXTS, Criteria, decide, kinds_of
+from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, temporary_prefix
 from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
@@ -41,7 +33,10 @@ from paraloom.beam_jobs.transforms.order_statistics import (
 
 
 class Select(beam.PTransform):
-    """Selects pairs: units in, receipts out. `rows` is an estimate; `text` adds the text form."""
+    """Selects pairs of units, and returns receipts.
+
+    `rows` is the approximate number of rows. With `text`, the pairs are also written as text.
+    """
 
     def __init__(self, output: str, criteria: Criteria, rows: int, *, text: bool = False):
         super().__init__()
@@ -49,8 +44,7 @@ class Select(beam.PTransform):
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Scan once for the criteria and for duplicates, and once to write."""
-        prefix = storage.join(self.output, HASHES, f"{secrets.token_hex(4)}-decided")
-        criteria, decided = self.criteria, _Decided(prefix, self.criteria)
+        criteria, decided = self.criteria, _Decided(temporary_prefix(self.output), self.criteria)
         where, least = (self.rows, self.output), criteria.near_duplicates
         joined = units | "Duplicate pairs" >> WithDuplicates(decided.hashes, *where)
         joined = joined | "Near-copies" >> WithNearDuplicates(decided.texts, *where, least)
@@ -133,8 +127,7 @@ class _WriteCorpus(UnitDoFn):
             for name, rows in self.decided.drawn_from(kept, reasons):
                 column = _column(kept, rows)
                 beyond = position(column, bound.get(name, []), criteria.seed) > 0
-                more = f"over the limit for generator {name}"
-                reasons[rows[beyond]] = more if criteria.size is None else NOT_DRAWN
+                reasons[rows[beyond]] = criteria.not_drawn(name)
         accepted = pa.array(reasons == "")
         names = [name for name in schema.ROW if name in table.column_names]
         rejected = table.select(names).append_column(schema.REASON, pa.array(reasons, pa.string()))

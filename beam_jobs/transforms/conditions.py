@@ -98,7 +98,10 @@ class Predicate:
             raise ValueError(f"'{self}': deciles are whole numbers from 0 to 9")
 
     def check_untranslated(self, kept: Collection[str] = (), own: bool = False) -> None:
-        """Check that untranslated pairs have the column; `own`: languages by the user's model."""
+        """Check that untranslated pairs have the column, and that the value fits the column.
+
+        `own` says whether the user's own function identifies languages.
+        """
         name, known = self.column, (*COLUMNS, *kept)
         word = self.value if isinstance(self.value, str) else None
         if name not in known:

@@ -63,6 +63,10 @@ class Criteria:
         taken = quotas(rows, self.per_generator, self.size)
         return {name: [quota] for name, quota in taken.items()}
 
+    def not_drawn(self, kind: str) -> str:
+        """Return the reason for rejecting a pair of a kind (`kinds_of`) that is not drawn."""
+        return "not drawn" if self.size is not None else f"over the limit for generator {kind}"
+
 
 def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]:
     """Yield the conditions on rows, in order: reason, failing rows (bool [n]), values, bounds."""
@@ -71,8 +75,7 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
         reason = f"outside the selected deciles of {criteria.by}"
         yield reason, ~np.isin(decile, chosen), decile, chosen
     if (most := criteria.max_tokens) is not None:
-        sides = (table[f"{side}_tokens"].to_numpy() for side in ("reference", "translation"))
-        tokens = np.maximum(*sides)
+        tokens = np.maximum(*(table[f"{side}_tokens"].to_numpy() for side in TEXTS))
         yield "more tokens than max_tokens", tokens > most, tokens, (most,)
     for predicate in criteria.where:
         column = table[predicate.column]
@@ -106,15 +109,14 @@ def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]
         reasons[fails & (reasons == "")] = reason
     accepted = np.flatnonzero(reasons == "")
     texts = table.take(pa.array(accepted))
-    reference = normalised(texts["reference"].combine_chunks())
-    translation = normalised(texts["translation"].combine_chunks())
-    same = pc.equal(reference, translation).to_numpy(zero_copy_only=False)
+    sides = [texts[side].combine_chunks() for side in TEXTS]
+    normal = [normalised(side) for side in sides]
+    same = pc.equal(*normal).to_numpy(zero_copy_only=False)
     if criteria.exclude:
-        sides = [texts[side].combine_chunks() for side in ("reference", "translation")]
-        reasons[accepted] = criteria.exclude.reasons(sides, (reference, translation))
+        reasons[accepted] = criteria.exclude.reasons(sides, normal)
     reasons[accepted[same]] = "both sides are the same"
     kept = reasons[accepted] == ""
-    hashes = row_hash(reference, translation)[kept]
+    hashes = row_hash(*normal)[kept]
     if criteria.per_source == "all" or not schema.has_candidates(table):
         return reasons, hashes
     chosen, reason = _choose(texts.filter(pa.array(kept)), criteria)
@@ -146,9 +148,7 @@ def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:
 
 def best_candidates(table: pa.Table) -> np.ndarray:
     """Mark the first row of each source, bool [n]. The best candidate of a source comes first."""
-    best = np.ones(table.num_rows, bool)
-    best[1:] = _sources(table)[1:] != _sources(table)[:-1]
-    return best
+    return np.asarray(np.diff(_sources(table), prepend=-1) != 0)
 
 
 def best_first(table: pa.Table, score: str) -> np.ndarray:
@@ -207,7 +207,6 @@ def _overlaps(
 
 
 REPEATS = "repeats an earlier pair"
-NOT_DRAWN = "not drawn"
 
 
 class Preview(NamedTuple):
@@ -245,13 +244,12 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
         near = near_copies(one, other, criteria.near_duplicates)
         counts[REPEATS_NEARLY] = int(np.count_nonzero(near))
         first[np.flatnonzero(first)[near]] = False
-    selected = int(np.count_nonzero(first))
     of_kind = Counter(np.concatenate([[], *kinds])[first].tolist())
     taken = quotas(of_kind, criteria.per_generator, criteria.size)
-    drawn = sum(taken.values()) if criteria.draws else selected
-    counts[NOT_DRAWN] = selected - drawn
+    for kind, pairs in of_kind.items():
+        counts[criteria.not_drawn(kind)] += pairs - taken[kind]
     found = {reason: count for reason, count in counts.most_common() if count}
-    return Preview({**found, "selected": drawn}, unit_of[first], row_of[first])
+    return Preview({**found, "selected": sum(taken.values())}, unit_of[first], row_of[first])
 
 
 def kinds_of(table: pa.Table, criteria: Criteria) -> np.ndarray:

@@ -24,6 +24,11 @@ Place = tuple[int, str, int, int]
 Hashes = tuple[np.ndarray, np.ndarray]  # hashes, uint64 [n, 2], and rows in the unit, int64 [n]
 
 
+def temporary_prefix(output: str) -> str:
+    """Return a prefix for temporary files that no other job uses: a killed job may still write."""
+    return storage.join(output, HASHES, secrets.token_hex(8))
+
+
 def grouped(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Group values, [n, …], by keys, int [n]. Yield ascending keys, each with its values in order.
 
@@ -117,10 +122,11 @@ def adding(element: Any, found: Any) -> tuple[Any, ...]:
 
 
 class WithDuplicates(beam.PTransform):
-    """Finds duplicates: units in; units with their sorted duplicate rows, int64, out.
+    """Finds duplicate rows of units, and appends an ascending array of them, int64, to each unit.
 
-    The first of several equal rows, by unit and row, is no duplicate. Hashes are written to files,
-    because Beam's local runner keeps shuffled data in memory.
+    An element is a unit, or a tuple of a unit and further input. The first of several equal rows,
+    by unit and row, is no duplicate. Hashes are written to files, because Beam's local runner keeps
+    shuffled data in memory.
 
     Args:
         hashes: reads the hashes of a unit, in blocks of any size; None to find nothing.
@@ -140,8 +146,7 @@ class WithDuplicates(beam.PTransform):
     ):
         super().__init__()
         self.hashes, self.partitions, self.shared = hashes, partitions(rows), shared
-        # A worker of a killed job may still write, so the names are unique to this job.
-        self.prefix = storage.join(output, HASHES, secrets.token_hex(4))
+        self.prefix = temporary_prefix(output)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find equal hashes in each partition, and join the duplicates with their units."""

@@ -193,7 +193,7 @@ def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> n
 
 
 class OrderStatistics(beam.PTransform):
-    """Finds exact order statistics: units in; the `Targets` at the ranks of all scores out."""
+    """Finds the rows at given ranks of each score of units, and returns them as `Targets`."""
 
     def __init__(self, read: ReadColumns, ranks: Ranks, *, seed: int = 0):
         super().__init__()

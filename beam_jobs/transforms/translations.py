@@ -54,8 +54,7 @@ class TranslatorFactory(NamedTuple):
     def open(
         self, threads: int | None, accelerator: str | None = None, only: int | None = None
     ) -> Any:
-        """Load the model as a `Translator`, on the GPUs that `accelerator` asks for, or on
-        `only`."""
+        """Load the model as a `Translator`. `only` is the index of the only GPU to use."""
         from paraloom.models.nmt.translate import Translator
 
         options, model = self._options(accelerator), self._fetch()

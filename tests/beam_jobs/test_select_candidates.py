@@ -205,7 +205,8 @@ def run(shards: list[Shard], folder: Path, **options: Any) -> pa.Table:
     criteria = replace(ALL, generators=True, rank=SCORE[0], **options)
     result = select.run(units(shards, "key"), str(folder), criteria, ONE)
     found = pa.concat_tables(map(read_shard, shards_of(result)))
-    assert preview(shards, criteria).counts["selected"] == len(found)
+    rejected = sum((Counter(of.rejected) for of in result.receipts), Counter[str]())
+    assert preview(shards, criteria).counts == {**rejected, "selected": len(found)}
     return found
 
 
