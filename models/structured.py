@@ -99,6 +99,10 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):  # "run: {{name}}"
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key must be text, not a list or mapping", key.start_mark
+                )
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"duplicate key {key.value}", key.start_mark

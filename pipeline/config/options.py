@@ -144,7 +144,7 @@ class Config(Options):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """Seed of all random numbers."""
     accelerator: str | None = None
-    """Beam resource hint for the stages that load a translation model, such as
+    """Beam resource hint for the stages that load a model, such as
     `type:nvidia-l4;count:1`. One process uses all GPUs of a machine, so `count` may be higher."""
     max_rejected: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Largest share of rows that a stage before `bucket` may reject. If a stage rejects more, the

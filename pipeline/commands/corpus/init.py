@@ -267,7 +267,7 @@ def _sections(start: str) -> str:
     """Return the text of all sections of a configuration except run and input."""
     path = SAMPLE / "sample.yaml" if is_sample(start) else Path(start)
     text = path.read_text("utf-8-sig")
-    text = text.replace("${PARALOOM_SAMPLE}/cs-en", "null")  # the model fits only the sample
+    text = text.replace('"${PARALOOM_SAMPLE}/cs-en"', "null")  # the model fits only the sample
     text = text.replace("${PARALOOM_SAMPLE}", str(SAMPLE))
     sections = re.split(r"^(?=\w+:)", text, flags=re.MULTILINE)[1:]
     return "".join(of for of in sections if not re.match("(run|input):", of))
