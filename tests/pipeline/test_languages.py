@@ -49,7 +49,7 @@ def test_new_languages_score_again(a_run: Path, write_config: WriteConfig, capsy
     assert head["pretty_name"] == "run: German paraphrases from bitext"
     assert head["language"] == ["de", "cs"]
     html = (a_run / "run/report/index.html").read_text(encoding="utf-8")
-    assert '<html lang="en">' in html and ' lang="de">' in html
+    assert '<html lang="en">' in html and ' lang="de"' in html
 
     write_config(a_run, input={"target_language": "en-GB"})
     assert again("select", a_run) == 0
