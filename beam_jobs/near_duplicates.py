@@ -2,8 +2,9 @@
 
 A pair nearly repeats another pair if the Jaccard index of their sets of character n-grams reaches a
 threshold on both sides. Rows with an equal band are candidates for an exact comparison. In each
-group of candidates, a row is compared with the first row of the group and the row before it only,
-so that the time per row is constant. The result depends only on the texts and their order.
+group of candidates, a row is compared with only two rows: the first row of the group, and the
+preceding row of the group. The time per row is therefore constant. The result depends only on the
+texts and their order.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ _GRAM = 4  # characters per n-gram
 _LONGEST = 5_000  # characters to compare per side, so that the texts of a row take less than 64 KB
 _FOUND = 0.95  # least probability that two rows at the threshold have a common band
 _MINIMA = 200  # largest number of minima per row; more take more time
-_BAND = 8  # largest number of minima per band; the fewer, the more unrelated rows share a band
+_BAND = 8  # largest number of minima per band; with fewer, unrelated rows share a band more often
 _AT_ONCE = 1_000  # rows per block, whose n-grams fit the processor's cache
-_GAP = 1 << 16  # largest number of bytes between two texts that one request reads
+# Largest number of bytes between two texts that one request reads. Also the largest number of pairs
+# to compare at once.
+_GAP = 1 << 16
 
 
 class Texts(NamedTuple):
@@ -101,7 +104,10 @@ def band_keys(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray
 
 
 def candidates(keys: np.ndarray, *order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs (later, earlier) of entries with equal keys, sorted by the last of `order`.
+    """Return pairs (later, earlier) of entries with equal keys, each pair once.
+
+    Each entry is paired with the first entry of its key, and with the preceding entry of its key.
+    Entries of a key are sorted by the arrays in `order`. The last array counts first.
 
     >>> [of.tolist() for of in candidates(np.array([5, 7, 5, 5, 5]), np.arange(5))]
     [[2, 3, 4, 3, 4], [0, 0, 0, 2, 3]]

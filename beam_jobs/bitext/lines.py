@@ -86,7 +86,8 @@ class _Digested(io.RawIOBase):
 def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReader]:
     """Open a file with `as_text`, and check its SHA-256 when the block ends if `sha256` is given.
 
-    Raises UserError if the file is empty, no text, unreadable, truncated, corrupt, or has changed.
+    Raises UserError if the file is empty, not text, unreadable, truncated or corrupt, or if it has
+    changed.
     """
     with file_errors(path), open_file(path) as raw:
         digested = _Digested(raw, hashlib.sha256) if sha256 else None
@@ -174,7 +175,7 @@ def beginning(path: str) -> tuple[bytes, int]:
     with file_errors(path), open_file(path) as raw:
         data = io.BytesIO(raw.read(_HEAD))
     source, text = buffered(data), bytearray()
-    with suppress(UserError):  # the data end within the text
+    with suppress(UserError):  # `data` may stop in the middle of a compressed text
         stream = as_text(source, path)
         while more := stream.read1(_TEXT - len(text)):
             text += more
@@ -206,7 +207,7 @@ def _split(stream: BinaryIO, limit: int) -> Iterator[list[bytes]]:
     while chunk := stream.read(CHUNK):
         text = rest + chunk
         *lines, rest = text.split(b"\n")
-        rest = rest[: limit + 2]  # without a final CR, still longer than `limit`
+        rest = rest[: limit + 2]  # a line that is cut here exceeds `limit` even without a final CR
         yield _trim(lines, limit, crlf=b"\r" in text)
     if rest:
         yield _trim([rest], limit, crlf=True)

@@ -229,7 +229,9 @@ def run_pipeline(
                 raise
             query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     except Exception as error:
-        known = isinstance(error, UserError)  # Beam appends the step's name
+        # `user_error` finds the message by the type's name. It omits the step's name, which Beam
+        # appends.
+        known = isinstance(error, UserError)
         if found := user_error(f"{type(error).__name__}: {error}" if known else str(error)):
             raise found from error
         raise
@@ -241,7 +243,10 @@ def run_pipeline(
 
 @contextmanager
 def _plain_labels() -> Iterator[None]:
-    """Keep Beam from importing its data frames, which fail with pandas 3, to name a step."""
+    """Keep Beam from importing its data frames, which fail with pandas 3.
+
+    Beam would import them to choose the name of a step.
+    """
     original = pipelines.alter_label_if_ipython
     pipelines.alter_label_if_ipython = lambda transform, pvalueish: None
     try:

@@ -36,9 +36,9 @@ class MaLSTMOptions(Options):
     """Task malstm: labelled pairs, distance of LSTM states (Mueller & Thyagarajan 2016)."""
 
     data: InputFiles
-    """Files or folders of labelled pairs: SICK, or STS. SICK's trial pairs are training pairs if
-    its test pairs are there, and are reported otherwise. Each data set of STS is split 40/10/50
-    into training, development and test."""
+    """Files or folders of labelled pairs: SICK, or STS. If SICK's test pairs are present, SICK's
+    trial pairs are also training pairs. Otherwise, the trial pairs are used for the test. Each data
+    set of STS is split 40/10/50 into training, development and test."""
     pretrain: list[InputFile] = Field(default=[])
     """Files or folders of other labelled pairs to train on first, on any scale."""
     synonyms: InputFile | None = None
@@ -94,9 +94,9 @@ class ContextOptions(Options):
     text: InputFiles
     """Files of contiguous text, plain or gzip."""
     format: Literal["plain", "czeng20", "lines"] = "plain"
-    """plain: spaCy splits the text into sentences; czeng20: one sentence a row, with empty lines
-    between documents; lines: as czeng20, but a line is a sentence, as in the Toronto Books
-    Corpus."""
+    """plain: spaCy splits the text into sentences. czeng20: the last of six columns is a sentence.
+    lines: each line is a sentence, as in the Toronto Books Corpus. In czeng20 and lines, empty
+    lines separate documents."""
     decoder: Literal["gru", "bow"] = "gru"
     """Predicts the two sentences: a layer-normalised GRU for each, or all words at once."""
     max_words: Count = 30

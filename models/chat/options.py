@@ -15,7 +15,7 @@ MOST = 127  # maximum number of candidates per pair, which is stored as int8
 
 
 class NmtGenerator(Options):
-    """The translation model of the section `nmt`."""
+    """`kind: nmt` is the translation model of the section `nmt`."""
 
     kind: Literal["nmt"]
     """Kind of the generator."""
@@ -33,7 +33,7 @@ class Prices(Options):
 
 
 class ChatGenerator(Options):
-    """A language model behind OpenAI's chat interface."""
+    """`kind: chat` is a language model behind OpenAI's chat interface."""
 
     kind: Literal["chat"]
     """Kind of the generator."""

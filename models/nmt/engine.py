@@ -84,7 +84,10 @@ class Engine:
         threads: int | None = None,
         only: int | None = None,
     ) -> None:
-        """Load the model on `threads` CPU cores (default: all) or on GPU `only` (default: all)."""
+        """Load the model on `threads` CPU cores, or on the GPU with the number `only`.
+
+        The defaults are all cores and all GPUs.
+        """
         allow_avx512()
         threads, gpus = threads or cores(), gpu.chosen(options)
         self._nmt, self._options, self._layout = nmt, options, nmt.layout
@@ -180,7 +183,8 @@ class Engine:
             return [sorted(drawn, key=lambda each: -each.score) for drawn in found]
 
         def submit(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
-            """Return a function that draws samples. Its first draw locks the process's seed."""
+            """Return a function that draws samples. The sampler's first draw sets the seed of the
+            process, and holds the lock `_SEEDING` until the draw ends."""
 
             def wait() -> list[Ranked]:
                 nonlocal seeded

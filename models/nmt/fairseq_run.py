@@ -35,7 +35,8 @@ def _end_with_parent() -> None:
 
 def _copy_checkpoint(task: object, path: str, updates: int) -> None:
     """Copy a saved checkpoint atomically to `update_<updates>.pt`. fairseq calls this hook after
-    saving. At the end of an epoch, fairseq itself saves no file for the number of updates."""
+    saving. At the end of an epoch, fairseq itself saves no file that is named after the number
+    of updates."""
     copy = Path(path).with_name(f"update_{updates}.pt")
     temporary = copy.with_suffix(".tmp")
     shutil.copyfile(path, temporary)

@@ -28,9 +28,10 @@ class InputOptions(Options):
     format: Format
     """Format of the files."""
     paths: list[InputGlob] | dict[str, InputGlob | list[InputGlob]]
-    """Files or globs. The format moses needs `{source: …, reference: …}`. The format hub needs
-    names of data sets (`owner/name`, `owner/name@revision`), or folders that are laid out like data
-    sets. The format opus needs names of corpora (`Books`, `Books@v1`)."""
+    """A list of files or globs. Only the format moses needs a mapping, `{source: …, reference: …}`.
+    Each value of the mapping is a path or a list of paths. The format hub needs names of data sets
+    (`owner/name`, `owner/name@revision`), or folders that are laid out like data sets. The format
+    opus needs names of corpora (`Books`, `Books@v1`)."""
     columns: dict[str, str] = Field(default={})
     """Names of the columns `source`, `reference` and `id` in the formats parquet, jsonl, csv and
     hub, if the files use other names. `translation.cs` names a nested column. Without a name for

@@ -86,7 +86,8 @@ class SelectOptions(Options):
         default={}
     )
     """Further corpora of the run by name, each with the keys of `select` that differ, such as
-    `strict: {deciles: [9]}`. null: remove the corpus from the run. See choosing-pairs.md."""
+    `strict: {deciles: [9]}`. `NAME: null` removes the corpus NAME from the run. See
+    choosing-pairs.md."""
 
     @property
     def labelled_paths(self) -> list[str]:

@@ -19,7 +19,7 @@ from paraloom.models.embeddings.comparison import Compare, Embed, cosines
 from paraloom.models.errors import UserError
 
 _BATCH = 8192  # lines
-_LONGEST = 1 << 24  # maximum number of bytes in a line, and in a batch without its last line
+_LONGEST = 1 << 24  # number of bytes at which a line is refused, and at which a batch ends
 
 
 def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
@@ -29,7 +29,7 @@ def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
     contains the number of lines, is written last.
     """
     appends = False
-    with suppress(OSError):  # not a file of the system
+    with suppress(OSError):  # a BytesIO, for example, has no file descriptor
         appends = bool(fcntl.fcntl(out, fcntl.F_GETFL) & os.O_APPEND)
     if out.seekable() and out.tell() == 0 and not appends:
         _write_npy(embed, lines, out)

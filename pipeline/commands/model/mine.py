@@ -58,7 +58,7 @@ def command(
     """Lines that differ only in case and punctuation count as one sentence.
 
     A configuration with `input.format: pairs` makes a corpus from the pairs. Temporary files are
-    written to the folder of the output.
+    written to the folder of the output, or to TMPDIR if the output is in an object store.
     """
     from paraloom.models.embeddings.applications.hard_negatives import Neighbours, write_vectors
     from paraloom.models.embeddings.applications.mining import mine, write_texts
