@@ -112,8 +112,7 @@ def _stemmer(language: str) -> Any:
     """Return the Python version of a Snowball stemmer, or None if the language has none.
     `snowballstemmer.stemmer` would use a C version where one is installed, so machines could
     differ."""
-    # "Norwegian Bokmål" and "Norwegian Nynorsk" have the stemmer of Norwegian.
-    name = language_name(language).replace("Southern Sotho", "Sesotho").split()[0]
+    name = language_name(language)
     try:
         module = importlib.import_module(f"snowballstemmer.{name.lower()}_stemmer")
     except ModuleNotFoundError as error:
