@@ -203,12 +203,14 @@ def locked(path: Path, busy: str | None = None) -> Iterator[None]:
 
 def _lock(stream: IO[bytes], *, wait: bool) -> None:
     """Lock a file exclusively. If it is locked exclusively, wait or raise a BlockingIOError."""
-    while True:
+    for _ in range(500):
         try:
             return fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             # `paraloom status` has a shared lock for a moment. An exclusive lock raises here, too.
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            time.sleep(0.01)
+    raise BlockingIOError
 
 
 def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:

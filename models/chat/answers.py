@@ -33,8 +33,7 @@ class Request(NamedTuple):
 
 FEWER = "the server gave fewer answers"
 _LONGEST = 20_000  # characters of a candidate
-# A JSON object within other text. Thoughts before it may contain braces.
-_OBJECT = re.compile(r"(?:(?!\s*{).*</think>)?[^{]*({.*})[^}]*", re.DOTALL)
+_OBJECT = re.compile(r"[^{]*({.*})[^}]*", re.DOTALL)  # a JSON object within other text
 
 
 class Usage(BaseModel):
@@ -159,8 +158,11 @@ def _found(choice: Choice, request: Request) -> list[Found]:
         return [Found(None, "truncated at max_tokens")]
     texts = [choice.text]
     if request.generator.response == "json":
+        text = choice.text
+        if not text.lstrip().startswith("{"):  # thoughts may contain braces
+            text = text.rpartition("</think>")[2]
         try:
-            found = json.loads(_OBJECT.sub(r"\1", choice.text))["paraphrases"]
+            found = json.loads(_OBJECT.sub(r"\1", text))["paraphrases"]
             texts = [_encodable(text) for text in ([found] if isinstance(found, str) else found[:])]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return [Found(None, "no list of paraphrases in JSON")]

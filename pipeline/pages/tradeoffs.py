@@ -83,7 +83,7 @@ class Curve:
         """Format the bounds of a point with four digits, so that they keep at least its pairs."""
         shown = []
         for predicate, bound in zip(self.moved, of.bounds, strict=False):  # `chosen` has no bounds
-            rounding = ROUND_CEILING if predicate.operator == "<=" else ROUND_FLOOR
+            rounding = ROUND_CEILING if predicate.operator in ("<", "<=") else ROUND_FLOOR
             shortest = Decimal(str(np.float32(bound)))
             shown.append(f"{Context(4, rounding).plus(shortest).normalize():f}")
         return shown

@@ -25,13 +25,13 @@ def open_model(
     if path.suffix == ".zip":
         path = unpacked(path)
     folder = path.parent if path.suffix == ".pt" else path
-    if not folder.is_dir() or not any(_has(folder, file) for form in FORMS for file in form.files):
-        raise UserError(f"{path}: not a model folder; name the folder that contains the model")
     form = next((form for form in FORMS if _has(folder, form.files[0])), None)
     if form is None and _has(folder, ("*intgemm*",)):
         raise UserError(
             f"{path}: quantised for another engine (intgemm); use the original model.npz"
         )
+    if not folder.is_dir() or not any(_has(folder, file) for form in FORMS for file in form.files):
+        raise UserError(f"{path}: not a model folder; name the folder that contains the model")
     if form is None:
         nearest = max(FORMS, key=lambda form: sum(_has(folder, file) for file in form.files))
         lacks = ", ".join(" or ".join(file) for file in nearest.files if not _has(folder, file))

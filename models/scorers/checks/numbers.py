@@ -17,7 +17,7 @@ _WORDS |= {word: 10.0 * i for i, word in enumerate(_TENS.split(), 1)}
 _WORDS |= {"thousand": 1e3, "million": 1e6, "billion": 1e9}
 _DIGITS = re.compile(
     r"(\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3}){2,}|\d+)(?:[.,](\d+))?"
-    r"(?:st|nd|rd|th|s|%|[^\x00-\x7f\d]+)?"  # "5마리" is 5
+    r"(?:st|nd|rd|th|s|%|([^\x00-\x7f\d만천백억조]+))?"  # "5마리" is 5, and "5만" is 50,000
 )
 _SPLIT = re.compile(r"(?<=\d) (,) (?=\d{3}\b)|(?<=\d) (\.) (?=\d)")  # tokens of one number
 _BETWEEN = re.compile(r"[-–:/ ]")  # as in twenty-five, 1990-95, 8:30
@@ -61,6 +61,7 @@ def _numbers(text: str) -> set[float]:
 
 
 def _number(word: str) -> float | None:
-    if digits := _DIGITS.fullmatch(word):
+    digits = _DIGITS.fullmatch(word)
+    if digits and not any(map(str.isnumeric, digits[3] or "")):  # "5½" and "5万" are not 5
         return float(f"{re.sub('[.,]', '', digits[1])}.{digits[2] or 0}")
     return _WORDS.get(word, _WORDS.get(word.removesuffix("s")))

@@ -198,7 +198,8 @@ def _format(path: str) -> str:
     names = line.decode(errors="replace").split("\t")
     columns = len(names)
     # A header row. Lines of CzEng have numbers, and two or three words may be a pair.
-    if columns > 1 and all(map(NAME.fullmatch if columns > 3 else _names_column, names)):
+    named = NAME.fullmatch if columns > 3 else _names_column
+    if 1 < columns == len({*names}) and all(map(named, names)):
         if b'"' not in head:
             return "csv"
         raise UserError(

@@ -1,5 +1,6 @@
 """`paraloom sample`: copies the sample and its configuration to a folder."""
 
+import json
 import shutil
 from pathlib import Path
 from shlex import quote
@@ -27,5 +28,7 @@ def command(folder: Annotated[Path, argument("FOLDER", "The folder to create.")]
             shutil.copyfile(file, copy)  # without the permissions, which may forbid writing
         config = work / "sample.yaml"
         _, text = config.read_text("utf-8").split("\n", 1)  # the first line is for editors
-        config.write_text(text.replace("${PARALOOM_SAMPLE}", str(folder)), "utf-8")
+        config.write_text(
+            text.replace("${PARALOOM_SAMPLE}", json.dumps(str(folder))[1:-1]), "utf-8"
+        )
     show(f"paraloom corpus --config {quote(str(folder / 'sample.yaml'))}")
