@@ -28,7 +28,6 @@ def command(folder: Annotated[Path, argument("FOLDER", "The folder to create.")]
             shutil.copyfile(file, copy)  # without the permissions, which may forbid writing
         config = work / "sample.yaml"
         _, text = config.read_text("utf-8").split("\n", 1)  # the first line is for editors
-        config.write_text(
-            text.replace("${PARALOOM_SAMPLE}", json.dumps(str(folder))[1:-1]), "utf-8"
-        )
+        quoted = json.dumps(str(folder), ensure_ascii=False)[1:-1]
+        config.write_text(text.replace("${PARALOOM_SAMPLE}", quoted), "utf-8")
     show(f"paraloom corpus --config {quote(str(folder / 'sample.yaml'))}")

@@ -56,6 +56,8 @@ NUMBERS_ELSEWHERE = [
     ("th", "2, 3", "2 และ 3", True),
     ("ko", "개 3마리", "개 4마리", False),
     ("ko", "개 3마리", "개 3 마리", True),
+    ("ko", "5만 명", "5 명", False),
+    ("en", "add 5½ cups", "add 5 cups", False),
 ]
 NAMES = [
     ("I met John in Prague.", "I met Mary in Prague.", False),
