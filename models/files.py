@@ -143,6 +143,11 @@ def looked_up(path: str) -> str:
     return f" (relative to the current folder, {Path.cwd()})" if relative else ""
 
 
+def own_place(file: Path) -> Path:
+    """Make a path absolute, without links among its folders. A link to a file keeps its name."""
+    return file.parent.resolve() / file.name
+
+
 def distinct_names(choices: Sequence[Sequence[T]]) -> list[T]:
     """Choose a name for each item: the first one that no other item has, or else the last.
 
@@ -202,7 +207,10 @@ def locked(path: Path, busy: str | None = None) -> Iterator[None]:
 
 
 def _lock(stream: IO[bytes], *, wait: bool) -> None:
-    """Lock a file exclusively. If it is locked exclusively, wait or raise a BlockingIOError."""
+    """Lock a file exclusively. If it is locked exclusively, wait or raise a BlockingIOError.
+
+    Without `wait`, a shared lock also raises this error, after 5 seconds.
+    """
     for _ in range(500):
         try:
             return fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -142,8 +142,12 @@ def write_json(path: str, values: dict[str, Any]) -> None:
 
 def shards_of(run: str, stage: str) -> list[Shard]:
     """Return the part files of a stage in their order. `run` is the folder of the run."""
-    found = receipts(storage.join(run, folder_of(stage)))
-    return [shard for receipt in found for shard in receipt.shards]
+    return shards_in(storage.join(run, folder_of(stage)))
+
+
+def shards_in(folder: str) -> list[Shard]:
+    """Return the part files in the folder of a stage in their order."""
+    return [shard for receipt in receipts(folder) for shard in receipt.shards]
 
 
 def versions() -> dict[str, str]:

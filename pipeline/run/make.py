@@ -236,5 +236,5 @@ def remove_local_copies(folder: str) -> None:
 
 def drop_receipts(folder: str) -> None:
     """Remove the receipts in a stage's folder, so that the stage makes all its shards again."""
-    for place in (storage.join(folder, RECEIPTS), storage.join(folder, EARLIER)):
-        storage.remove_all(storage.join(place, name) for name in storage.names(place))
+    for kind in (RECEIPTS, EARLIER):
+        storage.clear(storage.join(folder, kind))

@@ -23,7 +23,7 @@ from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Sentences, join_all, take_all
 from paraloom.models.embeddings.tasks import RunInputs
-from paraloom.models.embeddings.training.initial_model import device_of, new_model
+from paraloom.models.embeddings.training.initial_model import device_of, new_model, seeded
 from paraloom.models.embeddings.training.trainer import Memory, Pool, Trainer
 from paraloom.models.embeddings.vocabulary import ids_by_kind
 from paraloom.models.errors import UserError
@@ -168,8 +168,7 @@ def train(
     else:
         model = new_model(options, texts, seed, language=language)
     lowest, highest = data.train.scale
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+    with seeded(seed):
         head = Distribution(dim=model.dim, units=section.units, lowest=lowest, highest=highest)
     model.head = head.to(device_of(options))
     trainer = LabelTrainer(model, data.train, data.development, seed, anchored=bool(section.start))

@@ -21,7 +21,7 @@ from paraloom.models.embeddings.datasets.lines import (
     values_of,
 )
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.files import PACKED, distinct_names
+from paraloom.models.files import PACKED, distinct_names, own_place
 from paraloom.models.hub import fetch_dataset, is_hub_name
 from paraloom.models.text.files import is_text
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
@@ -71,8 +71,7 @@ def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
             yield where / name, tuple(f"{of}/{short}" for of in (str(path).partition("@")[0], path))
         return
     folder, some = Path(path), False
-    # A link to a file keeps its own name, which may be the only one with a suffix.
-    folder = folder.resolve() if folder.is_dir() else folder.parent.resolve() / folder.name
+    folder = folder.resolve() if folder.is_dir() else own_place(folder)
     for file in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
         parts = file.relative_to(folder.parent).parts
         of_folder = file != folder

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from paraloom.models.embeddings.datasets.lines import rows_of, wrong_columns
 from paraloom.models.errors import UserError, reading
-from paraloom.models.files import PACKED, distinct_names, looked_up
+from paraloom.models.files import PACKED, distinct_names, looked_up, own_place
 
 # Test sets by year. Many collections lack MSRvid (2012) and SMT (2013), whose licences forbid
 # redistribution.
@@ -75,7 +75,7 @@ def read_sts(*paths: Path | str) -> list[LabelledPairs]:
         files = [file for file in files if file == path or _DATA.search(file.name)]
         if not files:
             raise UserError(f"{path}: no STS data sets here (<year>/<data set>.tsv)")
-        sets = [(of.parent.resolve() / of.name, _read_sts_file(of)) for of in sorted(files)]
+        sets = [(own_place(of), _read_sts_file(of)) for of in sorted(files)]
         found += sorted(sets, key=lambda of: (of[1].group, of[1].name))
     names = []
     for file, of in found:
@@ -153,7 +153,7 @@ def missing(data: list[LabelledPairs]) -> dict[str, list[str]]:
 
 
 def _read_sts_file(path: Path) -> LabelledPairs:
-    folder = path.parent.resolve().name  # a link's own name and folder, not its target's
+    folder = own_place(path).parent.name
     group = f"STS {folder}" if folder.isdecimal() else folder
     plain = Path(PACKED.sub("", path.name))
     name = plain.name.removesuffix(plain.suffix)

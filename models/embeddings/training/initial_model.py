@@ -1,6 +1,7 @@
 """The untrained encoder at the start of a training."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,10 +48,17 @@ def new_model(
         kind: _initial_vectors(vocabulary, options, initial if kind == "words" else None, seed)
         for kind, vocabulary in vocabularies.items()
     }
-    with torch.random.fork_rng(devices=[]):  # without devices, torch would use every GPU
-        torch.default_generator.manual_seed(seed)
+    with seeded(seed):
         encoder = build_encoder(options, vectors).to(device_of(options))
     return SentenceEncoder(encoder, vocabularies, options)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed the random numbers of the CPU within a block. Their state is restored afterwards."""
+    with torch.random.fork_rng(devices=[]):  # without devices, torch would use every GPU
+        torch.default_generator.manual_seed(seed)
+        yield
 
 
 def device_of(options: EmbeddingOptions) -> torch.device:

@@ -13,7 +13,6 @@ from scipy.sparse import csr_array
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.options import connect
-from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.exclusion import RULES, EvaluationSentences, embed, first_found
@@ -24,7 +23,7 @@ from paraloom.models.sentence_models import find_model
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, argument, beam_options, option, write_json
 from paraloom.pipeline.release.release import ABOUT
-from paraloom.pipeline.run.folder import is_run
+from paraloom.pipeline.run.folder import is_run, shards_in
 from paraloom.pipeline.stages import folder_of
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 
@@ -132,7 +131,7 @@ def _blocks(corpus: str) -> Iterator[tuple[str, Sentences]]:
     paths: list[str] = []
     if not Path(corpus).is_file():
         stage = storage.join(corpus, folder_of("select")) if is_run(corpus) else corpus
-        paths = [shard.path for receipt in receipts(stage) for shard in receipt.shards]
+        paths = [shard.path for shard in shards_in(stage)]
         if not paths and is_run(corpus):
             raise UserError(f"{corpus}: the run has no corpus yet; name the folder of a stage")
         if storage.exists(storage.join(corpus, ABOUT)):
