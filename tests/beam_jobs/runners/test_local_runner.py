@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -143,7 +143,7 @@ import signal, sys, threading, time
 import grpc
 from paraloom.beam_jobs.runners.local import runner
 signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run in the background
-runner._PATIENCE = 0.5
+runner._PATIENCE = 3
 with runner.ends_when_interrupted(sys.stdout):
     while True:
         try:
@@ -170,16 +170,21 @@ def test_ctrl_c_ends_a_block_that_goes_on() -> None:
 @pytest.mark.parametrize("before", [signal.default_int_handler, signal.SIG_IGN])
 def test_ctrl_c_ends_no_block_that_ends(before: Any, monkeypatch: Patch) -> None:
     """Nor a background job, which ignores it."""
-    monkeypatch.setattr(runner, "_PATIENCE", 0.1)
+    ends: list[Any] = []
+    monkeypatch.setattr(runner, "_end", ends.append)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     handler = signal.signal(signal.SIGINT, before)
     try:
         with suppress(KeyboardInterrupt), runner.ends_when_interrupted(sys.stdout):
             signal.raise_signal(signal.SIGINT)
             assert before is signal.SIG_IGN
         assert signal.getsignal(signal.SIGINT) is before
-        time.sleep(0.3)  # in which nothing ends the process
     finally:
         signal.signal(signal.SIGINT, handler)
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join()  # at once, if it was cancelled
+    assert not ends
 
 
 Try = Callable[..., Attempt]
