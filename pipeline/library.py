@@ -15,6 +15,7 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.storage import remote
 from paraloom.models.errors import UserError
+from paraloom.models.languages import no_code
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.plugins import source_of
 from paraloom.models.text.tokens import as_texts
@@ -150,6 +151,8 @@ def score(
     scorers = [scorers] if isinstance(scorers, str) else scorers
     if "translation_score" in scorers:
         raise UserError("translation_score: comes from the translation model, not from texts")
+    if problem := no_code(language):
+        raise UserError(f"language: {problem}")
     sources = [source_of(name) for name in scorers if name not in SCORERS]
     names = [name for name in scorers if name in SCORERS] + [source.name for source in sources]
     scorer = PairScorer(names, sources=sources, language=language, **resources)

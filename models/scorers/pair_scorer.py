@@ -72,6 +72,11 @@ class PairScorer:
         self._counts = True
         self._plugins = {source.name for source in sources}
         known = SCORERS | {source.name: source.load() for source in sources}
+        kinds = {scorer.resource.name for scorer in known.values() if scorer.resource}
+        if unknown := resources.keys() - kinds:
+            raise UserError(
+                f"no resource {unknown.pop()!r}: choose from {', '.join(sorted(kinds))}"
+            )
         self.scorers: dict[str, Scorer] = {}
         self._resources: dict[str, Any] = {}  # by name; copies share resources and locks
         self._locks = Lock(), Lock()  # for scorers without and with a model
