@@ -1,12 +1,11 @@
-"""The table of stages, with their order, inputs, results, folders, commands and conditions.
+"""The table of stages: their order, inputs, results, folders and commands.
 
     ingest → nmt → back_translate → score → bucket → auto_select → select → embeddings → evaluate
         pivot ↗     generate ↗  paragram, idf, … ↗
 
-A stage consists of a row in this table and a module that defines the fields of
+A new stage needs a row in this table, and a module that defines fields of
 `paraloom.pipeline.run.stage.Stage`, such as `fingerprint` and `make`. A stage that makes a scorer's
-resource needs no row. It is a module in `resources` with the name of the resource.
-`paraloom.pipeline.run.plan` describes derived runs, which run some stages again.
+resource needs only a module in `resources`, with the name of the resource.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ class Row(NamedTuple):
     """A stage in the table."""
 
     name: str
-    reads: str  # stages that it reads if the configuration has them
-    makes: str  # columns that it adds to the pairs, or another result
-    command: str = ""  # the command, besides `corpus`, that brings the stage up to date
-    folder: str = ""  # its folder, if the name differs from the stage's; keys contain this name
-    again: int = 0  # derived runs of kind 1 (`ROUND`) to `again` run the stage themselves
-    pairs: bool = False  # whether it makes part files of pairs
+    reads: str  # earlier stages, separated by spaces; stages outside the configuration are ignored
+    makes: str  # columns that the stage adds, or another result
+    command: str = ""  # command that brings the stage up to date, besides `corpus`
+    folder: str = ""  # name of the folder, if not `name`; do not change it: keys contain it
+    again: int = 0  # highest kind of derived run (see `ROUND`) that repeats the stage
+    pairs: bool = False
     when: Callable[[Config], bool] = lambda config: True  # whether a configuration has the stage
 
 
 ROUND, SELECTION, FIRST = 1, 2, 3
-"""The kinds of derived runs: a later round, a named selection, and the first round."""
+"""The kinds of derived runs: a later round, a named selection, and the first round (1 to 3)."""
 
 RESOURCES = (
     *dict.fromkeys(
@@ -43,7 +42,7 @@ RESOURCES = (
     ),
     "columns",
 )
-"""The stages that make scorers' resources. The previous round makes the resource `encoder`."""
+"""The stages that make scorers' resources. The resource `encoder` comes from the previous round."""
 
 
 def needed(resource: str, config: Config) -> bool:
@@ -142,7 +141,7 @@ PAIR_STAGES = tuple(name for name, row in TABLE.items() if row.pairs)
 
 
 def pairs_before(stage: str, config: Config) -> str:
-    """Return the stage whose pairs a pair stage reads: the previous one in the configuration."""
+    """Return the last stage of pairs before `stage` in the configuration."""
     before = PAIR_STAGES[: PAIR_STAGES.index(stage)]
     return next(name for name in reversed(before) if TABLE[name].when(config))
 
@@ -151,7 +150,7 @@ RANKED = "bucket"
 """The stage whose pairs selection, judging and the report read."""
 
 RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
-"""The stages of every derived run. A run with rounds copies their results from the best round."""
+"""The stages that every derived run repeats."""
 
 TARGETS: dict[str | None, tuple[str, ...]] = {
     "corpus": tuple(TABLE)[list(TABLE).index("select") :],
@@ -160,11 +159,11 @@ TARGETS: dict[str | None, tuple[str, ...]] = {
         for command in dict.fromkeys(row.command for row in TABLE.values() if row.command)
     },
 }
-"""The stages that each command brings up to date, after the stages that they depend on."""
+"""The stages that each command brings up to date. Their dependencies run first."""
 
 
 def own(place: str) -> tuple[str, ...]:
-    """List the stages that the derived run in the folder `place` runs itself.
+    """List the stages that the derived run in the folder `place` repeats.
 
     >>> own("rounds/1"), own("selections/strict")[:2]
     (('select', 'embeddings', 'evaluate'), ('auto_select', 'judged'))
@@ -186,7 +185,7 @@ def folder_of(path: str) -> str:
 
 
 def stage_in(folder: str) -> str:
-    """Return the stage of a folder, as the inverse of `folder_of`.
+    """Return the stage whose files are in a folder.
 
     >>> stage_in("rounds/2/corpus"), stage_in("select")
     ('rounds/2/select', 'select')

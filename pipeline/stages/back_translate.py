@@ -22,7 +22,7 @@ version = VERSIONS["back_translate"]
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the decoding options, and the model if `nmt.model` is set."""
+    """Return the decoding options, and the digest of the model in `nmt.model`."""
     options, model = run.config.nmt, backward(run)
     more: list[Any] = [options.several()] if options.several() else []
     more += [run.config.seed] if options.sampling else []
@@ -38,9 +38,9 @@ def make(run: Run, key: str) -> BackTranslateRecord:
 
 
 def check(config: Config) -> None:
-    """Check the files and languages of the model, and that `nmt.reuse` names a run."""
+    """Check that the model can be used, and that `nmt.reuse` names a run."""
     done = storage.exists(storage.join(config.run, "back_translate", STAGE_RECORD))
-    # The other run may be deleted once this run has finished the stage.
+    # The run in `nmt.reuse` may be deleted when this stage is finished.
     if (other := config.nmt.reuse) and not done and not is_run(other):
         raise UserError(f"nmt.reuse: {other}: no run here; name a run's folder, or remove the key")
     if config.nmt.model:

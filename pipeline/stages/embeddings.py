@@ -32,16 +32,16 @@ def depends_on(config: Config) -> tuple[str, ...]:
 
 
 def _uses_own_vectors(config: Config) -> bool:
-    """Whether `initial_vectors: auto` stands for the vectors of the stage `paragram`."""
+    """Whether `embeddings.initial_vectors: auto` means the vectors of the stage `paragram`."""
     options, score = config.embeddings, config.score
     wanted = options.initial_vectors == AUTO and options.task == "paraphrases"
     trained = score.phrases is not None and score.training.dim == options.dim
-    # `tasks.train` checks the dimension of vectors from a file.
+    # For vectors from a file, `tasks.train` checks the dimension later.
     return wanted and TABLE["paragram"].when(config) and (score.paragram is not None or trained)
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the options that change the weights, with digests of their files."""
+    """Return the options that affect the weights, the seed, and the language."""
     values = run.config.embeddings.of_weights()
     if _uses_own_vectors(run.config):
         values["initial_vectors"] = AUTO

@@ -1,4 +1,4 @@
-"""Stage `forward_nmt`: trains a translation model that translates references into sources."""
+"""Stage `forward_nmt`: trains a model that translates references into sources."""
 
 from functools import partial
 

@@ -23,24 +23,24 @@ version = VERSIONS["generate"]
 
 
 class GeneratedBy(Usage, Lenient):
-    """A language model's prompt, its usage of the server, and its rejected rows."""
+    """The prompt, the requests, and the rejected rows of a language model."""
 
     model: str = ""
     prompt: str = ""  # name of the prompt
     prompt_text: str = ""
     license: str | None = None
-    rejected: dict[str, int] = Field(default_factory=dict)  # rows by reason
+    rejected: dict[str, int] = Field(default_factory=dict)  # number of rows by reason
     cost: float | None = None  # computed from the prices in the configuration
 
 
 class GenerateRecord(PairsRecord, stage="generate"):
-    """The record of pairs with the candidates of all generators."""
+    """The record of the stage `generate`, with the language models by name."""
 
-    generators: dict[str, GeneratedBy] = Field(default_factory=dict)  # language models, by name
+    generators: dict[str, GeneratedBy] = Field(default_factory=dict)
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the requests, the languages, and the scoring model if `nmt.model` is set."""
+    """Return the prompts, the languages, and the model that scores the candidates."""
     config, scoring = run.config, list[Any]()
     if config.has_model:
         options = config.nmt
@@ -60,7 +60,6 @@ def make(run: Run, key: str) -> GenerateRecord:
 
     config = run.config
     model = backward(run) if config.has_model else None
-    # As in `translate`, the key of a shard does not depend on other shards.
     own = content_key(VERSIONS["generate"], fingerprint(run), model and model.digest)
     translated = {of.name: of for of in run.shards("back_translate")} if config.translates else {}
     n, pairs = sum(of.n for of in config.chats), run.shards(pairs_before("back_translate", config))
@@ -110,7 +109,7 @@ def make(run: Run, key: str) -> GenerateRecord:
 
 
 def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
-    """Return each language model's record, with the licence and prices of the configuration."""
+    """Return each language model's record, with the licence and prices in `record.config`."""
     found = dict((record.find(GenerateRecord) or GenerateRecord()).generators)
     for of in record.config.chats:
         if made := found.get(of.name):

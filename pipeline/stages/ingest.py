@@ -1,4 +1,4 @@
-"""Stage `ingest`: reading of bitext into pairs."""
+"""Stage `ingest`: reads bitext into pairs."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ version = VERSIONS["ingest"]
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the digests of the input files, and the options that change what is read."""
+    """Return the digests of the input files, and the options that affect the pairs."""
     options, layout = run.input, run.input.layout
     tokens = any(condition.column in TOKEN_COLUMNS for condition in options.conditions)
     by_language = READERS[options.format].by_language
@@ -84,10 +84,10 @@ def check(config: Config) -> None:
 
 
 def check_replaces(run: Run, key: str) -> None:
-    """Check the languages of the first rows, and that the run was not made from other files.
+    """Check the input's languages, and raise a UserError if the run was made from other files.
 
-    Raise a UserError if no input file has a recorded path or digest. Check nothing if the stage is
-    finished with the key `key`, or if the run is a preview.
+    A file is recognised by its path or its digest. Nothing is checked if the stage is finished with
+    this key, or if the run is a preview.
     """
     found = run.records.get("ingest")
     if run.base or (found and found.key == key):

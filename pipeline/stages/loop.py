@@ -12,10 +12,9 @@ fingerprint, check = auto_select.labelled_digests, auto_select.read_labelled
 
 
 def make(run: Run, key: str) -> LoopRecord:
-    """Choose the earliest round whose encoder agrees best with the labelled pairs.
+    """Choose the round with the best mean Pearson × 100 over the data sets of labelled pairs.
 
-    The score of a round is Pearson × 100, averaged over the data sets. A data set counts as 0 if
-    the encoder computes the same similarity for all its pairs.
+    Of equally good rounds, the earliest is chosen. An undefined correlation counts as 0.
     """
     from paraloom.models.embeddings.applications.evaluation import agreement
     from paraloom.models.embeddings.model import load_encoder

@@ -27,8 +27,8 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str, *, forward: bool = False) -> TrainingRecord:
-    """Train on the pairs of `ingest`. With `forward`, the model translates references."""
-    if find_spec("fairseq") is None:  # the training would report this only in its log
+    """Train on the pairs of `ingest`. With `forward`, source and reference are exchanged."""
+    if find_spec("fairseq") is None:  # otherwise, only the log of the training would report this
         raise ModuleNotFoundError("No module named 'fairseq'")
     from paraloom.models.nmt.train import train_nmt
 

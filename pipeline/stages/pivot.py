@@ -1,4 +1,4 @@
-"""Stage `pivot`: translates plain text, the references, into sources."""
+"""Stage `pivot`: translates the references, which are plain text, into sources."""
 
 from typing import Any
 

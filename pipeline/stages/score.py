@@ -1,4 +1,4 @@
-"""Stage `score`: a column for each score."""
+"""Stage `score`: computes the scores of pairs."""
 
 from typing import Any
 
@@ -20,12 +20,12 @@ version = VERSIONS["score"]
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
-    """List the stages that the table names, and `ingest` if the pairs are not translated."""
+    """Return the stages in the table, and also `ingest` if the input contains pairs."""
     return ("ingest",) * config.is_mined + tuple(TABLE["score"].reads.split())
 
 
 def plugin_keys(config: Config) -> dict[str, Any]:
-    """Map each scorer that is not built in to what its scores depend on besides the pairs."""
+    """Return what the scores of each third-party scorer depend on, besides the pairs."""
     given = config.score.resources
     return {
         source.name: [
@@ -39,7 +39,7 @@ def plugin_keys(config: Config) -> dict[str, Any]:
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the names of the scores, keys of the user's scorers, and scorer versions above 1."""
+    """Return the scores' names, and what identifies third-party or changed scorers."""
     scores, own = run.config.score.names, plugin_keys(run.config)
     versions = {name: _version(run.config, name) for name in scores if name in SCORERS}
     more = own | {name: version for name, version in versions.items() if version != 1}
@@ -54,9 +54,9 @@ def _version(config: Config, name: str) -> Any:
 
 
 def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
-    """Map each column to the key of everything that it depends on besides the pairs.
+    """Return a digest of everything that each column depends on, besides the pairs.
 
-    `digests` contains the digests of the resources. `own` is the result of `plugin_keys`.
+    `digests` contains the resources' digests, and `own` is the result of `plugin_keys`.
     """
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
@@ -116,7 +116,7 @@ def make(run: Run, key: str) -> ScoreRecord:
 
 
 def check(config: Config) -> None:
-    """Check that the user's scorers can be loaded, and that `score.resources` has their data."""
+    """Check that third-party scorers can be loaded, and that `score.resources` has their data."""
     for source in config.score.sources:
         if source.name in config.score.columns:
             continue

@@ -1,4 +1,4 @@
-"""Stage `select`: the corpus of the selected pairs, as Parquet and as text."""
+"""Stage `select`: writes the selected pairs as Parquet and as text."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -33,7 +33,7 @@ version = VERSIONS["select"]
 
 
 def criteria(run: Run) -> Criteria:
-    """Return the criteria of the configuration, with the deciles that an earlier stage chose."""
+    """Return the criteria of the selection, with deciles that an earlier stage may have chosen."""
     chosen = resolve_auto(run)
     assert chosen.by not in CHOSEN, f"select.by: {chosen.by} has chosen no deciles yet"
     return run.criteria(chosen.by, chosen.deciles)
@@ -79,7 +79,7 @@ def make(run: Run, key: str) -> PairsRecord:
 
 
 def _hashed_ids(of: Iterable[Receipt]) -> Iterator[np.ndarray]:
-    """Yield the hashes of the pairs' ids in each shard: uint64 [n]."""
+    """Yield the hashes of the ids in each shard: uint64 [n]."""
     for shard in (shard for receipt in of for shard in receipt.shards):
         yield row_hash(schema.row_ids(read_shard(shard, schema.ROW)))[:, 0]
 
@@ -88,7 +88,7 @@ def is_valid(run: Run, stage: str) -> bool:
     """Whether the part files and corpus.tsv.gz are complete."""
     if not shards_are_valid(run, stage):
         return False
-    with suppress(UserError):  # corpus.tsv.gz is missing
+    with suppress(UserError):
         state = tsv_state(tsv_path(run.folder(stage)))
         return state == (run.record(PairsRecord, stage).text or state)
     return False

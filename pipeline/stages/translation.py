@@ -28,7 +28,7 @@ from paraloom.pipeline.run.stage import pairs_record
 from paraloom.pipeline.stages import pairs_before
 
 CONVERSIONS = "_conversions"
-"""The folder of the converted models, if the run is in an object store."""
+"""The folder of converted models, for runs in an object store."""
 ENGINE = "ctranslate2"
 """The inference engine. Keys contain it, because earlier versions had other engines."""
 
@@ -43,12 +43,12 @@ class Model(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """The local path of the model, which is downloaded if necessary."""
+        """The local path of the model. A remote model is downloaded."""
         return hub.fetch(remote.localise(self.name), self.key)
 
     @property
     def digest(self) -> str:
-        """A digest of the model's files, the name of the checkpoint, and `nmt.tokenizer`."""
+        """The digest of the model's files, the checkpoint's name, and the file `nmt.tokenizer`."""
         path, tokenizer = self.folder, self.options.tokenizer
         own = digest(path.parent if path.suffix == ".pt" else path)
         more = [path.name] * (path.suffix == ".pt") + [digest(of) for of in [tokenizer] if of]
@@ -59,10 +59,10 @@ class Model(NamedTuple):
         return open_model(self.folder, self.languages, self.options.tokenizer)
 
     def factory(self, run: Run) -> TranslatorFactory:
-        """Return a factory that workers use to open the model.
+        """Return the factory with which workers open the model.
 
-        Workers download the same commit from the Hub. If the run is in an object store and its
-        workers are on other machines, the converted model is uploaded for them.
+        If the run is in an object store and its workers are on other machines, this method uploads
+        the converted model.
         """
         factory = TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
         if not storage.is_remote(run.config.run) or threads_here(run.arguments):
@@ -73,7 +73,8 @@ class Model(NamedTuple):
             return factory
         place = storage.join((run.base or run).config.run, CONVERSIONS, made.path.name)
         record = storage.join(place, RECORD)
-        files = sorted(made.path.iterdir(), key=lambda file: file.name == RECORD)  # the record last
+        # The record is uploaded last, because it marks a complete upload.
+        files = sorted(made.path.iterdir(), key=lambda file: file.name == RECORD)
         if not storage.exists(record) or storage.read_bytes(record) != files[-1].read_bytes():
             say(f"{self.key}: uploading the converted model for the workers")
             for file in files:
@@ -92,23 +93,23 @@ class Model(NamedTuple):
         )
 
     def tags(self) -> list[Any]:
-        """Return the model's language tags for keys, or an empty list if it uses no tags."""
+        """Return the model's language tags, as part of a key."""
         layout = self.open().layout
-        # Keys contain an empty prompt for compatibility with version 0.2.
+        # Keys contain an empty prompt, to agree with version 0.2.
         return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []
 
     def check(self, options: InputOptions | None) -> None:
-        """Check the model's files and languages, unless it is in an object store."""
+        """Check the files and languages of a model that is not in an object store."""
         if not storage.is_remote(self.name):
             model = self.open()
-            model.subwords()  # loads them, to find damaged files
+            model.subwords()  # raises an error if the files are damaged
             if options and options.check_languages:
                 check_model(model, self.key, self.languages)
 
 
 def license_of(folder: Path) -> str | None:
-    """Return the `license` in the metadata of a folder's README.md, if there is one."""
-    with suppress(UserError, AttributeError):  # no file, or metadata that is not a mapping
+    """Return the `license` in the metadata of a folder's README.md, or None."""
+    with suppress(UserError, AttributeError):  # no file, or the metadata is not a mapping
         value = front_matter(folder / CARD).get("license")
         values = value if isinstance(value, list) else [value]
         return ", ".join(text for text in values if isinstance(text, str)) or None
@@ -124,7 +125,7 @@ def backward(run: Run) -> Model:
 def forward(config: Config, trained: str = "") -> Model:
     """Return the model that translates references into the sources' language.
 
-    If `nmt.forward_model` is null, this is the model that the run trains, in the folder `trained`.
+    If `nmt.forward_model` is null, it is the model in the folder `trained`.
     """
     options = config.nmt.replace(candidates=1, sampling=None, tokenizer=None)
     languages, name = config.languages.reversed(), config.nmt.forward_model or trained
@@ -132,14 +133,14 @@ def forward(config: Config, trained: str = "") -> Model:
 
 
 def decoding(options: NmtOptions) -> list[Any]:
-    """Return the decoding options for keys, except the options in `NmtOptions.several`."""
+    """Return the decoding options as part of a key, without those in `NmtOptions.several`."""
     limits = [options.batch_tokens, options.max_source_subwords]
     repetition = options.against_repetition()
     return [ENGINE, options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]
 
 
 def shares_translations(config: Config) -> bool:
-    """Whether equal texts in a shard are translated once."""
+    """Whether equal texts in a shard are translated only once."""
     return config.input is not None and config.input.unique == "source"
 
 
@@ -148,14 +149,14 @@ def translate(
 ) -> BackTranslateRecord:
     """Run a translation job, and return the record of its stage.
 
-    A shard's key contains everything that its translations depend on, and no other shard. If the
-    input grows, only new shards are translated.
+    The key of a shard does not depend on other shards. If the input grows, only new shards are
+    translated.
     """
     from paraloom.beam_jobs import back_translate
 
     used, options = model.record(), model.options
     own = [decoding(options), options.several(), used.sha256, model.tags()]
-    # Sampled translations depend on the shard, so they get no key and are not reused.
+    # Sampled translations depend on the whole shard, so they have no key and are not reused.
     other = None if run.forced else run.config.nmt.reuse
     job = back_translate.TranslationJob(
         model=model.factory(run),

@@ -1,1 +1,1 @@
-"""Stages that make resources of scorers. Modules have the resource's name, except `pair_models`."""
+"""Stages that make scorers' resources. A module, except `pair_models`, has its resource's name."""

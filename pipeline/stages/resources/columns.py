@@ -1,4 +1,4 @@
-"""Stage `columns`: scores that another program computed, sorted by id for fast lookup."""
+"""Stage `columns`: stores scores that another program computed, sorted by id."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from paraloom.pipeline.run.run import Run
 
 
 class ColumnsRecord(StageRecord, stage="columns"):
-    """The record of the scores in `score.columns`, by name."""
+    """The record of the stage `columns`. The keys of both fields are scores."""
 
-    rows: dict[str, int]  # number of ids, including ids that are not in the corpus
+    rows: dict[str, int]  # number of ids in the files
     digests: dict[str, str]
 
 
@@ -31,7 +31,7 @@ check = files
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the digests of the files, and whether rows have candidates."""
+    """Return the digests of the files, and whether pairs have candidate numbers."""
     return [
         run.config.variant["candidates"],
         {

@@ -1,4 +1,4 @@
-"""Stage `idf`: inverse document frequencies for the scorer `mean_idf`."""
+"""Stage `idf`: makes the inverse document frequencies for the scorer `mean_idf`."""
 
 from pathlib import Path
 from typing import Any

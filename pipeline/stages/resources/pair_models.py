@@ -1,7 +1,4 @@
-"""Stages of resources that are models: sentence-transformers, spaCy, WordNet, translation models.
-
-These stages make no files. They record the models' paths and digests.
-"""
+"""Stages for the models of scorers and for WordNet. They only record paths and digests."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +51,7 @@ def _stage(key: str, find: Callable[[str], Path]) -> Stage:
 
 
 def translation_models(run: Run) -> dict[str, Model]:
-    """Map resources to the translation models that scorers use."""
+    """Return the translation models that scorers use, by resource."""
     models = {
         "translation_model": backward(run),
         "forward_model": forward(run.config, run.folder("forward_nmt")),
@@ -104,7 +101,7 @@ STAGES = {
 
 
 def model_names(config: Config) -> dict[str, str]:
-    """Map resources to the paths of their models. A name on the Hub includes the commit."""
+    """Return the paths of models, by resource. A name on the Hub includes the commit."""
     return {
         key: hub.pinned(getattr(config.score, key))
         for scorer, key in MODEL_KEYS.items()

@@ -1,4 +1,4 @@
-"""Stage `paragram`: word vectors for `paragram_similarity` and `unmatched_words`."""
+"""Stage `paragram`: makes word vectors for `paragram_similarity` and `unmatched_words`."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ resource = "compact"
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the digest of the vectors, or the training options with the phrase pairs' digest."""
+    """Return the digest of `score.paragram`, or what determines the trained vectors."""
     options = run.config.score
     if options.paragram:
         return digest(options.paragram)

@@ -1,4 +1,4 @@
-"""Stages that `select` reads: the choice of deciles, and the evaluation sentences."""
+"""Stages that `select` reads: the choice of deciles, and the excluded sentences."""
 
 from paraloom.pipeline.config.selection import SelectOptions
 from paraloom.pipeline.judging.cuts import JudgedRecord
@@ -7,9 +7,9 @@ from paraloom.pipeline.run.run import Run
 
 
 def resolve_auto(record: RunRecord | Run) -> SelectOptions:
-    """Return the section `select`, in which the chosen score and deciles replace auto and judged.
+    """Return the section `select`, with the chosen score and deciles for `auto` and `judged`.
 
-    `per_source` is set to "all" if each source has one translation.
+    `per_source` becomes "all" if each source has only one translation.
     """
     select = record.config.select
     found, judged = record.find(AutoSelectRecord), record.find(JudgedRecord)

@@ -1,8 +1,7 @@
-"""Stage `auto_select`: choice of deciles for `select.by: auto` (ParaNMT, section 6.3).
+"""Stage `auto_select`: chooses deciles for `select.by: auto` (ParaNMT, section 6.3).
 
-For each contiguous range of deciles of a score, small encoders are trained on at most
-`select.auto.pairs` pairs, and evaluated on labelled pairs. The range with the best mean over the
-seeds is chosen. If ranges of a small corpus have fewer pairs, their number matters, too.
+For each range of neighbouring deciles, small encoders are trained with several seeds and evaluated
+on labelled pairs. The range with the best mean result is chosen.
 """
 
 from dataclasses import replace
@@ -20,7 +19,7 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RANKED
 
 version = 2
-"""Increase it when the same scores lead to another selection."""
+"""Increase this number when the same scores lead to another choice."""
 
 
 def read_labelled(config: Config) -> list[LabelledPairs]:
@@ -35,7 +34,7 @@ def labelled_digests(run: Run) -> list[str]:
 
 
 def tried_score(run: Run) -> str:
-    """Return the score whose deciles are tried. In a later round, it is the encoder's score."""
+    """Return the score whose deciles are tried. In later rounds, an encoder computed this score."""
     wanted = run.config.select.auto.score
     return wanted if wanted in run.ranked_by else run.ranked_by[0]
 
@@ -69,7 +68,7 @@ def make(run: Run, key: str) -> AutoSelectRecord:
     options, encoder, seed = run.config.select.auto, run.config.embeddings, run.config.seed
     score, folder = tried_score(run), run.folder("auto_select")
     most = min(options.pairs, run.config.select.size or options.pairs)
-    # The sample has ten times as many pairs as a training, from all deciles and all candidates.
+    # The sample has 10 × `most` pairs, so each decile has about the `most` pairs of a training.
     criteria = replace(
         run.criteria(score), size=10 * most, per_source="all", per_generator=None, rank=None
     )
@@ -87,7 +86,7 @@ def make(run: Run, key: str) -> AutoSelectRecord:
         language=run.language,
     )
     counts = probing.counts()
-    every = [tuple(range(low, high)) for low in range(10) for high in range(low + 1, 11)]  # 55
+    every = [tuple(range(low, high)) for low in range(10) for high in range(low + 1, 11)]
     pairs = {of: int(counts[list(of)].sum()) for of in every}
     tried = [of for of, count in pairs.items() if count > 1]
     if not tried:
@@ -110,10 +109,9 @@ def make(run: Run, key: str) -> AutoSelectRecord:
 def small_encoder(model: str, encoder: EmbeddingOptions) -> EmbeddingOptions:
     """Return the options of a small encoder, which is trained for one epoch on one core.
 
-    Negatives come from the mini-batch (Wieting & Gimpel 2017). The encoder starts from the vectors
-    in `embeddings.initial_vectors` if that is a file, otherwise from random vectors. On Multi30k,
-    random vectors rank deciles like a full training. The run's PARAGRAM vectors do not, because
-    training on 1,300 pairs changes them too little.
+    Negatives come from the mini-batch (Wieting & Gimpel 2017). The encoder starts from the file in
+    `embeddings.initial_vectors` or from random vectors. PARAGRAM vectors of the run are not used,
+    because training on few pairs changes them too little to rank deciles.
     """
     return EmbeddingOptions(
         model=model,

@@ -1,4 +1,4 @@
-"""Stage `exclude`: evaluation sentences that the corpus must not contain."""
+"""Stage `exclude`: reads the evaluation sentences that the corpus must not contain."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,16 +28,16 @@ is_valid = folder_is_valid
 
 
 class ExcludeRecord(StageRecord, stage="exclude"):
-    """The record of evaluation sentences."""
+    """The record of the stage `exclude`, with the number of sentences in each data set."""
 
-    data_sets: dict[str, int] = Field(default_factory=dict)  # number of distinct sentences, by name
+    data_sets: dict[str, int] = Field(default_factory=dict)
 
 
 _SCHEMA = pa.schema({"data_set": pa.string(), "row": pa.int64(), "text": pa.string()})
 
 
 def read_data_sets(paths: Sequence[str]) -> pa.Table:
-    """Read the distinct sentences of each data set, with the rows of their first occurrences."""
+    """Read the distinct sentences of each data set, and the first row of each sentence."""
     found = []
     for name, file in sentence_files(*paths).items():
         parts = [
@@ -69,7 +69,7 @@ def _model(config: Config) -> Path | None:
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the files' digests by name, and the digest of the model that encodes sentences."""
+    """Return the digests of the files, and the digest of the model that encodes sentences."""
     files = {
         name: digest(file) for name, file in sentence_files(*run.config.select.exclude).items()
     }

@@ -1,4 +1,4 @@
-"""Stage `judged`: choice of a score and its deciles for `select.by: judged`."""
+"""Stage `judged`: chooses a score and its deciles for `select.by: judged`."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RANKED
 
 version = 3
-"""Increase it when the same judgments lead to another selection."""
+"""Increase this number when the same judgments lead to another choice."""
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the judgments' digest, the scores to choose from, and options of `select`."""
+    """Return the digest of the judgments, the possible scores, and options of `select`."""
     options = run.config.select
     own = (run.find(ScoreRecord) or ScoreRecord()).scorers
     lower = [name for name in run.ranked_by if name in own and not own[name].higher_is_better]
@@ -44,7 +44,7 @@ def make(run: Run, key: str) -> JudgedRecord:
     if not found.cuts:
         raise UserError(
             f"select.by: judged: {found.pairs:,} of {found.judgments:,} judgments are of pairs in "
-            f"this run, which are too few to choose deciles; {remedy}"
+            f"this run; this is too few to choose deciles; {remedy}"
         )
     (cut,) = found.cuts
     if not cut.reached:
