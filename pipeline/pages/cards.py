@@ -39,7 +39,7 @@ _SPLITS = {"train", "test", "trial", "dev"}
 
 
 def write_data_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the card of a run's corpus, or of a named selection if `place` is `selections/NAME`."""
+    """Write the card of the corpus of a run, or of the named selection in `place`."""
     corpus = storage.join(folder, folder_of(record.derived(place).path("select")))
     sizes = storage.sizes(corpus)
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
@@ -52,15 +52,12 @@ def write_data_card(folder: str, record: RunRecord, place: str = "") -> None:
 def data_card(
     record: RunRecord, size: int, release: Release | None = None, precision: str = ""
 ) -> str:
-    """Return the text of the card of a corpus.
-
-    `size` is the number of bytes of the corpus. `precision` is a line of `corpus_precisions`.
-    """
+    """Return the card of a corpus of `size` bytes. `precision` is a line of `corpus_precisions`."""
     source = record.config.input
     assert source is not None
     columns = schema.bucketed(tuple(record.config.score.names), **record.config.variant)
     for name in source.keep:
-        columns = columns.append(pa.field(name, pa.null()))  # `type_name` describes the type null
+        columns = columns.append(pa.field(name, pa.null()))  # null: the type of the input
     stages = record.stages.items()
     return render_markdown(
         "data_card.md.j2",
@@ -81,9 +78,7 @@ def data_card(
 def meaning(
     column: str, language: str, own: Mapping[str, ScorerRecord], mined: bool = False
 ) -> Markdown:
-    """Return the meaning of a column in one line.
-
-    `own` contains the run's third-party scorers. `mined` is for corpora from `input.format: pairs`.
+    """Describe a column. `own` contains third-party scorers. `mined`: the input contains pairs.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
     ('French sentence of the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
@@ -121,13 +116,10 @@ def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
 def encoder_card(
     view: RunRecord, settings: dict[str, Any], number: int = 0, corpus: RunRecord | None = None
 ) -> str:
-    """Return the text of the card of an encoder.
+    """Return the card of an encoder that the run `view` trained.
 
-    Args:
-        view: the record of the run that trained the encoder.
-        settings: the content of the encoder's config.json.
-        number: the number of the encoder's round, or 0 for the result of the run.
-        corpus: the record of the run that selected the training pairs. Default: `view`.
+    `settings` is the content of config.json. `number` is the encoder's round, or 0 for the result
+    of the run. The run `corpus` (by default `view`) selected the training pairs.
     """
     corpus = corpus or view
     options = saved_options(settings["options"])
@@ -168,16 +160,14 @@ def encoder_card(
 def _used_data_sets(
     view: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
 ) -> list[str]:
-    """Return the evaluation data sets that also trained the encoder or chose deciles or a round.
-
-    A data set is recognised by the last two names of a path, such as `2014/images.tsv`.
-    """
+    """Return the data sets of an evaluation that were also used to train or to choose."""
     paths = list(options.files().values())
     if view.config.select.by == "auto" or "loop" in view.stages:
         paths += view.config.select.labelled_paths
     names = [f"{group} {name}" for group, of in evaluation.groups.items() for name in of.data_sets]
     words = {name: _words(name) for name in names}
     known = set().union(*words.values())
+    # A path is compared by its last two names, such as `2014/images.tsv`.
     used = [_words(" ".join(PurePath(path).with_suffix("").parts[-2:])) & known for path in paths]
     used = [of_path for of_path in used if of_path - _SPLITS]
     return [name for name in names if any(of_path <= words[name] for of_path in used)]

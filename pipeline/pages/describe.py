@@ -1,4 +1,4 @@
-"""Descriptions of a run and a table of its evaluation, for the report, the summary and cards."""
+"""Descriptions of a run, for the report, the summary and the cards."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean, stdev
@@ -94,7 +94,7 @@ def correlation(value: float | None) -> str:
 
 
 def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`".format) -> str:
-    """Describe the conditions that a selected pair meets. `code` marks names as code.
+    """Describe the conditions that a selected pair meets. `code` formats names.
 
     >>> chosen = SelectOptions(by="word_order", deciles=[1, 2, 4], where=["unigram_f1 <= 0.8"])
     >>> selection_in_words(chosen.replace(per_source="all", max_tokens=None))
@@ -129,7 +129,7 @@ def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
 
 
 def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
-    """Return each evaluation data set's name and size, and how many rows each rule excluded."""
+    """Return each evaluation data set's name, sentences, and rows that each rule excluded."""
     data_sets = (record.find(ExcludeRecord) or ExcludeRecord()).data_sets
     rejected = (record.find(PairsRecord, "select") or PairsRecord()).rejected
     return [
@@ -154,7 +154,7 @@ def verdict(record: RunRecord) -> str:
 
 
 def selection_lines(result: AutoSelectRecord) -> list[str]:
-    """Describe the chosen trial, the best of the other trials, and the trial with all deciles."""
+    """Describe the chosen trial, the second best trial, and the trial with all deciles."""
 
     def words(of: DecileTrial) -> str:
         return f"{trial_name(of)}: {mean_deviation(of.scores)} with {of.pairs:,} pairs"
@@ -190,7 +190,7 @@ class EvaluationTable(NamedTuple):
 
 
 def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:
-    """Return a table of evaluations, given as the names of rounds (or "") and the records."""
+    """Return a table of evaluations. Each evaluation has the name of its round, or ""."""
     results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
     models = list(dict.fromkeys(model for _, _, model in results))
     columns = ["data set", "pairs"]

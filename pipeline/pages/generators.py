@@ -1,4 +1,4 @@
-"""Comparison of the generators of a run: candidates, selected pairs, distances and cost."""
+"""Comparison of the generators of a run."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,17 +38,17 @@ class Shown(NamedTuple):
 
 
 class Generator(BaseModel):
-    """A generator and the figures of its candidates. Unknown figures are None."""
+    """Figures of a generator. Integers are numbers of candidates. Unknown figures are None."""
 
     name: str
-    candidates: int  # number of accepted candidates
-    selected: int  # number of selected candidates
+    candidates: int  # accepted candidates
+    selected: int
     share: float | None  # share of the corpus
-    distance: float | None  # median of 1 − unigram F1 between candidate and reference
+    distance: float | None  # median of 1 − unigram F1 of candidate and reference
     quartiles: dict[str, list[float]]  # by score
     cost_of_1000: float | None  # cost of 1,000 selected pairs; None for fewer pairs than ENOUGH
-    judged: int  # number of judged candidates
-    good: int  # number of judged candidates that are good
+    judged: int
+    good: int
     asked: GeneratedBy | None  # tokens, time and cost of a language model
 
 
@@ -134,14 +134,13 @@ def _labels(folder: str, shards: Sequence[Shard]) -> dict[str, list[float]]:
 
 
 def _distance(texts: pa.ChunkedArray, others: pa.ChunkedArray, language: str) -> float | None:
-    """Return the median of 1 − unigram F1, or None without texts."""
     scorer = PairScorer(["unigram_f1"], language=language)
     found = scorer.score(texts.combine_chunks(), others.combine_chunks())["unigram_f1"]
     return float(1 - np.median(found)) if len(found) else None
 
 
 def _distances(made: Mapping[str, pa.Table], language: str) -> Iterator[tuple[str, str, float]]:
-    """Yield every two generators with the distance between their first candidates of a source."""
+    """Yield each two generators, and the distance between their first candidates for a source."""
     first = {
         name: mine.group_by("id", use_threads=False).aggregate([("translation", "first")])
         for name, mine in made.items()

@@ -41,8 +41,8 @@ class Release(NamedTuple):
 
     license: str  # as the user wrote it
     license_link: str | None  # address or file of a licence that is not on the Hub's list
-    repo: str | None  # name on the Hub, if it is known
-    seed: int  # of the hash that divides references into splits
+    repo: str | None  # name on the Hub
+    seed: int  # seed of the hash that divides references into splits
     configurations: tuple[Configuration, ...]  # the first configuration is the default
     negatives: tuple[tuple[str, str, int], ...] = ()  # kind, meaning, number of triplets
     neighbours: str = ""  # names of the models that found negatives
@@ -84,11 +84,8 @@ def eval_results(
 ) -> Iterator[EvalResult]:
     """Yield the correlations of a model (from -1 to 1) on each data set, and their means.
 
-    Args:
-        evaluation: the results of models.
-        model: the name of the model.
-        score: `cosine`, `dot`, or "" for predicted labels.
-        without: data sets to exclude, as `<group> <name>`. Means over them are excluded, too.
+    `score` is `cosine`, `dot`, or "" for predicted labels. `without` names data sets to exclude
+    (`<group> <name>`). Means over excluded data sets are excluded, too.
     """
     found: dict[str, Correlation | None] = {}
     for group, content in evaluation.groups.items():

@@ -1,7 +1,4 @@
-"""The data of the report's plots: counts of scores, scales, ticks and shades.
-
-Templates draw the plots as SVG. One unit of a plot is about one pixel on a laptop and on a phone.
-"""
+"""Data of the report's plots. Templates draw the plots as SVG, in units of about one pixel."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -14,9 +11,9 @@ import pyarrow as pa
 from paraloom.beam_jobs.transforms.shares import Deciles
 
 WIDTH = 340  # width of a plot, in units
-_SHADES = 6  # number of shades of a density
+_SHADES = 6  # number of shades in a plot of a density
 BINS = 40
-CELLS = 32  # number of cells on each side of a density
+CELLS = 32  # a density has CELLS × CELLS cells
 WORDING = ("content_overlap", "trigram_overlap", "unigram_f1", "edit_distance")
 _MEANING = ("sentence_similarity", "cross_encoder", "paragram_similarity", "translation_score")
 
@@ -27,8 +24,8 @@ class Histogram(NamedTuple):
     """The share of a score's values in each bin."""
 
     edges: Array  # float64 [BINS + 1]
-    pairs: Array  # shares of the pairs of the run: float64 [BINS]
-    corpus: Array  # shares of the pairs of the corpus, or zeros without a corpus: float64 [BINS]
+    pairs: Array  # shares for the pairs of the run: float64 [BINS]
+    corpus: Array  # shares for the corpus, or zeros without a corpus: float64 [BINS]
     bounds: list[float]  # lowest score of each decile except the first
 
 
@@ -40,11 +37,11 @@ class Density(NamedTuple):
     x_edges: Array
     y_edges: Array
     pairs: Array  # int64 [x, y]
-    corpus: Array  # int64 [x, y]
+    corpus: Array
 
 
 def histogram(pairs: Array, corpus: Array, deciles: Deciles) -> Histogram:
-    """Return the histogram of a score, whose deciles over all pairs of the run are `deciles`."""
+    """Return the histogram of a score. `deciles` describes the deciles of all pairs of the run."""
     edges = axis(pairs, BINS)
     shares = [
         np.histogram(_within(values, edges), edges)[0] / max(len(values), 1)
@@ -67,11 +64,7 @@ def density(pairs: pa.Table, corpus: pa.Table, both: tuple[str, str]) -> Density
 
 
 def axis(values: Array, bins: int) -> Array:
-    """Return the edges of equal bins over values: float64 [bins + 1], increasing.
-
-    Long tails are cut off. The axis extends beyond the 0.1 and 0.9 quantiles by at most 1.5 times
-    the distance between the two quantiles.
-    """
+    """Return the edges of equal bins over values without long tails: float64 [bins + 1]."""
     low, first, last, high = np.quantile(values.astype(np.float64), [0, 0.1, 0.9, 1])
     if (reach := 1.5 * (last - first)) > 0:
         low, high = max(low, first - reach), min(high, last + reach)
@@ -83,7 +76,7 @@ def axis(values: Array, bins: int) -> Array:
 def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | None:
     """Choose a score of wording and a score of meaning, preferably among the scores in `limited`.
 
-    If one of them is missing, choose any other score. Return None for fewer than two scores.
+    Another score replaces a missing score. The result is None for fewer than two scores.
 
     >>> axes(["unigram_f1", "word_order", "translation_score"], ["word_order"])
     ('unigram_f1', 'word_order')
@@ -95,13 +88,12 @@ def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | N
     wording = [name for name in (*limited, *WORDING) if name in WORDING and name in scores]
     meaning = [name for name in _MEANING if name in limited]
     meaning += [name for name in (*limited, *_MEANING) if name not in WORDING]
-    names = dict.fromkeys((*wording[:1], *meaning, *scores))  # in this order, without repeats
+    names = dict.fromkeys((*wording[:1], *meaning, *scores))
     found = [name for name in names if name in scores]
     return (found[0], found[1]) if len(found) > 1 else None
 
 
 def _within(values: Array, edges: Array) -> Array:
-    """Move values beyond the axis into the outermost bins."""
     return np.clip(values.astype(np.float64), edges[0], edges[-1])
 
 
@@ -131,7 +123,7 @@ def padded(values: Iterable[float], start: float, end: float) -> Scale:
 
 
 def shades(data: Density, counts: Array) -> list[tuple[int, list[list[int]]]]:
-    """Return each shade of a density, as its least count and its cells [x, y]."""
+    """Return the least count and the cells [x, y] of each shade of a density."""
     most = max(int(data.pairs.max()), 1)
     steps = np.unique(np.geomspace(1, most, _SHADES, endpoint=False).round().astype(int))
     level = np.searchsorted(steps, counts, side="right")

@@ -57,7 +57,7 @@ def environment(**options: Any) -> Environment:
 
 @cache
 def _environment(*, html: bool) -> Environment:
-    """Return an environment with the functions of the modules below, as globals and as filters."""
+    """Return an environment in which templates can call the functions of several modules."""
     made = environment(autoescape=html, finalize=None if html else plain)
     modules = (describe, judged, plots, shown, sys.modules[__name__])
     functions = {
@@ -74,9 +74,9 @@ def _environment(*, html: bool) -> Environment:
 
 
 def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[Markup, Markup]:
-    """Return two texts as HTML, with <mark> around words outside a longest common subsequence.
+    """Return two texts as HTML, with <mark> around words that are in only one of them.
 
-    Case is ignored. Languages without spaces are compared by characters.
+    Case is ignored. Texts in languages without spaces are compared by characters.
 
     >>> for html in mark_differences("A dog runs.", "a big dog runs."):
     ...     print(html)
@@ -87,7 +87,7 @@ def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[
     parts = [token.split(text) for text in (first, second)]  # words have odd indices
     words = [[part.lower() for part in of[1::2]] for of in parts]
     html, done = [escape(of[0]) for of in parts], [0, 0]
-    for block in LCSseq.opcodes(*words).as_matching_blocks():  # the last one is empty
+    for block in LCSseq.opcodes(*words).as_matching_blocks():  # the last block is empty
         for side, start in enumerate((block.a, block.b)):
             end = start + block.size
             for tag, low, high in ((_MARK, done[side], start), (_PLAIN, start, end)):
@@ -99,7 +99,7 @@ def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[
 
 
 def code_spans(words: str) -> Markup:
-    """Convert the code spans of Markdown to HTML."""
+    """Return a text as HTML, with the code spans of Markdown as <code>."""
     spans = words.split("`")
     tag = Markup("<code>{}</code>")
     return Markup("").join(tag.format(s) if i % 2 else escape(s) for i, s in enumerate(spans))
@@ -137,7 +137,7 @@ def code(value: object) -> Markdown:
 
 
 def type_name(of: pa.DataType) -> str:
-    """Return the name of a column's type. The type null means the type that the bitext has."""
+    """Return the name of a column's type. The null type stands for the type in the input."""
     return {pa.null(): "as in the bitext", pa.float32(): "float32"}.get(of, str(of))
 
 

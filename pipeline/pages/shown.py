@@ -20,7 +20,7 @@ _SHOWN = {
 
 _GENERATOR = "kind name response n temperature top_p seed max_tokens license prices"
 _ERROR = re.compile(r"(no answer: (?:HTTP \d+|\w+)): .*", re.DOTALL)
-"""A reason for rejection, followed by the message of a server, which may contain addresses."""
+"""The reason for a rejection, and a message of a server, which may contain addresses."""
 
 
 def shown_configuration(record: RunRecord) -> dict[str, Any]:

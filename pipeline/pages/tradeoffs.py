@@ -1,7 +1,6 @@
 """Estimates of the number and the quality of pairs that other thresholds would select.
 
-The estimates come from at most 20,000 random pairs of at most 40 shards. A threshold is a condition
-with one bound. A range of scores or deciles has two thresholds.
+A threshold is a condition with one bound. A range of scores or deciles has two thresholds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +26,7 @@ from paraloom.pipeline.judging.sampling import sample_rows
 from paraloom.pipeline.pages.plots import WORDING, Array, axes
 from paraloom.pipeline.run.records import RunRecord
 
-PAIRS, _PART_FILES = 20_000, 40
+PAIRS, _PART_FILES = 20_000, 40  # largest numbers of pairs and of shards in the sample
 _SIDES = ["reference", "translation"]
 TEXTS = [*schema.ROW, schema.GENERATOR.name, "source", *_SIDES]
 _TOKENS = ["reference_tokens", "translation_tokens"]
@@ -55,15 +54,15 @@ def some(pairs: pa.Table, most: int, seed: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """The pairs that a selection with changed bounds keeps."""
+    """The pairs that changed bounds keep. The median of fewer than ENOUGH pairs is None."""
 
     bounds: tuple[float, ...]
     rows: int  # estimated number of rows in the whole run
     share: float  # kept share of the pairs that meet the other criteria
-    difference: float | None  # median of 1 − unigram F1; None for fewer pairs than ENOUGH
-    meaning: float | None  # median of the score of meaning; None for fewer pairs than ENOUGH
+    difference: float | None  # median of 1 − unigram F1
+    meaning: float | None  # median of the score of meaning
     good: int  # number of judged pairs that are good
-    judged: int  # number of judged pairs
+    judged: int
 
     @property
     def precision(self) -> float | None:
@@ -80,7 +79,7 @@ class Curve:
     chosen: Kept  # the pairs kept by the run's selection
 
     def shown_bounds(self, of: Kept) -> list[str]:
-        """Format the bounds of a point with four digits, so that they keep at least its pairs."""
+        """Format the bounds of a point with four digits. Rounding never makes a bound stricter."""
         shown = []
         for predicate, bound in zip(self.moved, of.bounds, strict=False):  # `chosen` has no bounds
             rounding = ROUND_CEILING if predicate.operator in ("<", "<=") else ROUND_FLOOR
@@ -97,7 +96,7 @@ class Sample:
     pairs: pa.Table  # the first m rows
     good: Array  # bool [n - m], for each judged pair
     difference: Array  # [m]: 1 − unigram F1 between the sides
-    scale: float  # number of rows of the run for each random pair
+    scale: float  # number of rows in the run, divided by m
 
     @classmethod
     def read(
@@ -128,7 +127,7 @@ class Sample:
         return np.asarray(decide(self.rows, criteria)[0] == "")
 
     def keep(self, free: Array, *moved: Predicate, meaning: str = "") -> Kept:
-        """Describe the rows of `free` that also meet `moved`. `meaning` is a score of meaning."""
+        """Describe the rows in `free` (bool [n]) that meet `moved`. `meaning` names a score."""
         kept = free.copy()
         for predicate in moved:
             kept &= predicate.holds(self.rows[predicate.column].to_numpy())
@@ -150,7 +149,7 @@ class Sample:
         )
 
     def curve(self, predicate: Predicate, rest: Criteria) -> Curve:
-        """Return the curve of a threshold over its column's values, with the criteria `rest`."""
+        """Return the pairs that up to 40 values of a threshold keep. All pairs also meet `rest`."""
         column = self.pairs[predicate.column].to_numpy()
         values = np.unique(np.quantile(column, np.linspace(0.005, 0.995, 40))).tolist()
         free = self.meet(rest)
@@ -158,11 +157,7 @@ class Sample:
         return Curve((predicate,), points, self.keep(free, predicate))
 
     def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
-        """Compare bounds on a score of wording and a score of meaning that keep equally many pairs.
-
-        Return None if one of the scores is missing, or if the selection keeps fewer pairs of the
-        sample than ENOUGH.
-        """
+        """Return selections of equal size with other bounds on wording and meaning, if possible."""
         limits = {each: each.column.removesuffix(schema.decile("")) for each in criteria.where}
         by = [] if criteria.deciles is None else [criteria.by]
         both = axes(scores, [name for name in scores if name in (*by, *limits.values())])
@@ -206,10 +201,7 @@ def limits_of(criteria: Criteria) -> list[Predicate]:
 
 
 def thresholds(criteria: Criteria) -> list[tuple[Predicate, Criteria]]:
-    """Return the thresholds of a selection, each with the remaining criteria.
-
-    Deciles with gaps and numbers of tokens have no thresholds.
-    """
+    """Return the thresholds of a selection, each with the remaining criteria."""
     words = [each for each in criteria.where if not each.numbers]
     if len(neighbouring(criteria.deciles or ())) > 1:
         where = [each for each in criteria.where if each.numbers]

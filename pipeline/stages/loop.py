@@ -12,10 +12,7 @@ fingerprint, check = auto_select.labelled_digests, auto_select.read_labelled
 
 
 def make(run: Run, key: str) -> LoopRecord:
-    """Choose the round with the best mean Pearson × 100 over the data sets of labelled pairs.
-
-    Of equally good rounds, the earliest is chosen. An undefined correlation counts as 0.
-    """
+    """Choose the earliest round with the best mean Pearson × 100 over the labelled data sets."""
     from paraloom.models.embeddings.applications.evaluation import agreement
     from paraloom.models.embeddings.model import load_encoder
 

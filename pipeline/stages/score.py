@@ -54,10 +54,7 @@ def _version(config: Config, name: str) -> Any:
 
 
 def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
-    """Return a digest of everything that each column depends on, besides the pairs.
-
-    `digests` contains the resources' digests, and `own` is the result of `plugin_keys`.
-    """
+    """Return the key of each column, from the resources' digests and `plugin_keys` (`own`)."""
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
         own = own | {name: [own[name], of] for name, of in stored.items()}

@@ -61,8 +61,7 @@ class Model(NamedTuple):
     def factory(self, run: Run) -> TranslatorFactory:
         """Return the factory with which workers open the model.
 
-        If the run is in an object store and its workers are on other machines, this method uploads
-        the converted model.
+        For a run in an object store with workers elsewhere, upload the converted model.
         """
         factory = TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
         if not storage.is_remote(run.config.run) or threads_here(run.arguments):
@@ -123,10 +122,7 @@ def backward(run: Run) -> Model:
 
 
 def forward(config: Config, trained: str = "") -> Model:
-    """Return the model that translates references into the sources' language.
-
-    If `nmt.forward_model` is null, it is the model in the folder `trained`.
-    """
+    """Return the model that translates references. Without `nmt.forward_model`, it is `trained`."""
     options = config.nmt.replace(candidates=1, sampling=None, tokenizer=None)
     languages, name = config.languages.reversed(), config.nmt.forward_model or trained
     return Model(name, options, languages, "nmt.forward_model")
@@ -147,11 +143,7 @@ def shares_translations(config: Config) -> bool:
 def translate(
     run: Run, direction: Direction, model: Model, depends_on: list[Any]
 ) -> BackTranslateRecord:
-    """Run a translation job, and return the record of its stage.
-
-    The key of a shard does not depend on other shards. If the input grows, only new shards are
-    translated.
-    """
+    """Run a translation job, and return the record of its stage."""
     from paraloom.beam_jobs import back_translate
 
     used, options = model.record(), model.options
@@ -169,6 +161,7 @@ def translate(
     )
     shards = run.shards(pairs_before(direction.job, run.config))
     key = content_key(direction.job, VERSIONS["back_translate"], *depends_on)
+    # The key contains no other shard: if the input grows, only new shards are translated.
     work = units(shards, key, candidates=options.candidates)
     limit = run.config.max_rejected
     output = run.folder(direction.job)

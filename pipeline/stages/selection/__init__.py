@@ -7,10 +7,7 @@ from paraloom.pipeline.run.run import Run
 
 
 def resolve_auto(record: RunRecord | Run) -> SelectOptions:
-    """Return the section `select`, with the chosen score and deciles for `auto` and `judged`.
-
-    `per_source` becomes "all" if each source has only one translation.
-    """
+    """Return the section `select`, with the chosen score and deciles for `auto` and `judged`."""
     select = record.config.select
     found, judged = record.find(AutoSelectRecord), record.find(JudgedRecord)
     if record.config.nmt.candidates == 1 and not record.config.generators:
