@@ -42,7 +42,7 @@ class JudgedPairs:
     references: npt.NDArray[Any]  # [n], the texts
     scores: dict[str, npt.NDArray[np.float64]]  # [n] for each score
     deciles: dict[str, npt.NDArray[np.int64]]  # [n] for each score
-    rows: dict[str, list[int]]  # see `ScoreAgreement.rows`
+    rows: dict[str, list[int]]  # number of rows by score and decile
     higher_is_better: dict[str, bool]
     counts: dict[str, Any] = field(default_factory=dict)  # further fields of `AgreementRecord`
 
@@ -57,8 +57,8 @@ def join(
 ) -> JudgedPairs:
     """Join judgments with the scores of their pairs in `shards` of the stage `bucket`.
 
-    The label of a pair is the mean over its judges. A judgment counts if its texts differ and the
-    first row with these texts meets the conditions. `own` contains the run's third-party scorers.
+    A pair's label is the mean over its judges. A pair counts if its sides differ and its first row
+    meets `where`. `own` contains third-party scorers.
     """
     labels = by_pair(judgments)
     found, rows = judged_rows(labels, shards, scores, where)
@@ -101,13 +101,10 @@ def judged_rows(
     where: Sequence[Predicate] = (),
     more: Sequence[str] = (),
 ) -> tuple[dict[PairTexts, dict[str, Any]], dict[str, list[int]]]:
-    """Find the rows of judged pairs.
+    """Return the first row of each judged pair, and the number of rows by score and decile.
 
-    Returns:
-        - the first row of each judged pair. The value `meets` of a row is whether the row meets the
-          conditions.
-        - for each score, the number of rows in each decile. Rows that do not meet the conditions
-          or have equal sides do not count.
+    The value `meets` of a row says whether the row meets `where`. The numbers are of rows that meet
+    `where` and have different sides.
     """
     references = pa.array(sorted({reference for reference, _ in wanted}), pa.string())
     columns = [*schema.ROW, "reference", "translation", *more]
@@ -141,8 +138,7 @@ def score_labels(
 ) -> JudgedPairs:
     """Score the labelled pairs of a file or folder (see `read_labelled`).
 
-    The default of `names` is `default_names`. Deciles are computed over the pairs with different
-    sides. Labels are scaled to the range from 0 to 100.
+    Pairs with equal sides are excluded. Labels are scaled to the range from 0 to 100.
     """
     if not Path(path).exists():
         raise UserError(f"--labels {path}: does not exist")
@@ -179,7 +175,7 @@ def score_labels(
 
 
 def default_names(resources: Iterable[str] = ()) -> list[str]:
-    """Return the built-in scorers that need no resource, or one of `resources`."""
+    """Return the built-in scorers that need no resources other than `resources`."""
     return [
         name
         for name, scorer in SCORERS.items()
@@ -190,7 +186,7 @@ def default_names(resources: Iterable[str] = ()) -> list[str]:
 def conditions(
     texts: Sequence[str], scores: Sequence[str], kept: Sequence[str] = ()
 ) -> list[Predicate]:
-    """Parse the conditions of `--where`. They may name `scores` and the `kept` columns."""
+    """Parse the conditions of `--where` on the columns `scores` and `kept`."""
     try:
         found = [Predicate.parse(text) for text in texts]
         for predicate in found:
@@ -229,16 +225,16 @@ def measure(pairs: JudgedPairs, *, good: float, precisions: Sequence[float]) -> 
     )
 
 
-@lru_cache(maxsize=64)  # the report and each card read the labels of every corpus
+@lru_cache(maxsize=64)  # several pages read the same labels
 def _corpus_labels(judgments: Sequence[Judgment], shards: Sequence[Shard]) -> npt.NDArray[Any]:
     return join(judgments, shards, [], own={}).labels
 
 
 def corpus_precisions(folder: str, record: RunRecord, good: float | None = None) -> dict[str, str]:
-    """Return a line on the precision of each finished corpus that has judged pairs.
+    """Describe the precision of each finished corpus that has judged pairs.
 
-    The key of a named selection's corpus is `selections/NAME`, and the key of the run's own corpus
-    is "". A pair is good if its label is at least `good`, by default `select.good`.
+    The keys are `selections/NAME`, or "" for the run's own corpus. Pairs with a label of at least
+    `good` (by default `select.good`) are good.
     """
     judgments, found = read_judgments(folder), {}
     selections = [f"selections/{name}" for name in record.config.select.selections]
@@ -253,6 +249,6 @@ def corpus_precisions(folder: str, record: RunRecord, good: float | None = None)
 
 
 def judge_lines(folder: str, record: RunRecord) -> list[str]:
-    """Describe the judges of a run and the precision of its corpora, in one line each."""
+    """Describe the judges of a run and the precision of its corpora, in lines of text."""
     lines = describe_judges(read_judgments(folder))
     return [*lines, *corpus_precisions(folder, record).values()]

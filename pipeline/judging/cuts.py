@@ -1,4 +1,4 @@
-"""Records of the agreement between scores and labels, and the search for cuts by precision."""
+"""Records of the agreement between scores and labels, and the choice of deciles by precision."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -21,48 +21,48 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """The best deciles of a score, and the precision of their pairs."""
+    """The best deciles of a score. `rows`, `judged` and `good` are numbers of their pairs."""
 
     score: str
     deciles: tuple[int, ...]
-    wanted: float  # wanted precision
+    wanted: float  # the precision to reach
     reached: bool
     """Whether ENOUGH pairs are judged and the lower end of `wilson` is at least `wanted`."""
-    rows: int  # number of rows in the deciles
-    judged: int  # number of judged pairs
-    good: int  # number of judged pairs that are good
-    precision: float  # share of good pairs among the judged pairs
+    rows: int
+    judged: int
+    good: int
+    precision: float  # good / judged
     wilson: Interval  # 95% interval of the precision
 
 
 class ScoreAgreement(Lenient):
-    """The agreement of one score with the labels. Lists have one number for each decile."""
+    """The agreement of a score with the labels. Lists contain the number of pairs by decile."""
 
-    spearman: float | None  # None for constant scores or labels, and for fewer than two pairs
+    spearman: float | None  # None if undefined
     interval: Interval | None  # 95%
-    good: list[int]  # number of good pairs
-    judged: list[int]  # number of judged pairs
-    rows: list[int]  # number of pairs with different sides that meet the conditions
+    good: list[int]
+    judged: list[int]
+    rows: list[int]  # pairs with different sides that meet the conditions
     higher_is_better: bool = True
 
 
 class AgreementRecord(Lenient):
-    """The agreement of scores with the labels of judged pairs."""
+    """The agreement of scores with the labels of judged pairs. Integers are counts."""
 
-    pairs: int  # number of judged pairs that count
-    references: int  # number of their distinct references
-    rows: int  # number of pairs of the run or file with different sides that meet the conditions
+    pairs: int  # judged pairs that count
+    references: int  # distinct references of these pairs
+    rows: int  # pairs that meet the conditions and have different sides, judged or not
     good: float  # least label of a good pair, from 0 to 100
     good_pairs: int
-    copies: int = 0  # number of judged pairs with equal sides, which do not count
+    copies: int = 0  # judged pairs with equal sides, which do not count
     judges: int = 0
     alpha: float | None = None  # Krippendorff's alpha between the judges
     judgments: int = 0
-    gone: int = 0  # number of judgments whose texts the run does not contain
-    where: list[str] = Field(default=[])  # conditions of --where
-    outside: int = 0  # number of judged pairs that do not meet the conditions
+    gone: int = 0  # judgments of texts that are not in the run
+    where: list[str] = Field(default=[])
+    outside: int = 0  # judged pairs that do not meet the conditions
     scores: dict[str, ScoreAgreement]
-    cuts: list[Cut]  # one for each wanted precision; empty if no cut can be measured
+    cuts: list[Cut]  # one cut for each wanted precision, or none if too few pairs are judged
 
 
 class JudgedRecord(StageRecord, stage="judged"):
@@ -79,9 +79,9 @@ class JudgedRecord(StageRecord, stage="judged"):
 def recommend(scores: Mapping[str, ScoreAgreement], wanted: float) -> Cut | None:
     """Return the cut that keeps the most rows among the cuts that reach the `wanted` precision.
 
-    Among cuts that keep the same whole percentage of all rows, return the cut with the highest
-    precision. If no cut reaches the precision, return the cut whose interval has the highest lower
-    end. If no cut can be measured, return None.
+    Of cuts that keep the same percentage of rows, the most precise cut is returned. If no cut
+    reaches the precision, the cut whose interval has the highest lower end is returned. If no
+    cut can be measured, the result is None.
     """
     total = max((sum(of.rows) for of in scores.values()), default=0)
 
@@ -94,10 +94,7 @@ def recommend(scores: Mapping[str, ScoreAgreement], wanted: float) -> Cut | None
 
 
 def _cuts(score: str, of: ScoreAgreement, wanted: float) -> Iterable[Cut]:
-    """Yield the cuts with the best 1, 2, … deciles of a score.
-
-    Stop at the first decile that contains rows but no judged pair.
-    """
+    """Yield cuts with the best 1, 2, … deciles, until a decile has rows but no judged pair."""
     order = range(DECILES)[:: -1 if of.higher_is_better else 1]
     for size, last in enumerate(order, 1):
         if of.rows[last] and not of.judged[last]:
@@ -125,12 +122,11 @@ def spearman(
     """Compute Spearman's correlation of each score [n] with the labels [n], and its 95% interval.
 
     The interval follows Bonett & Wright (2000). Its sample size is the number of references,
-    because pairs of one reference are not independent. The correlation of constant values is None.
-    With fewer references than ENOUGH, the interval is None.
+    because pairs of one reference are not independent. An undefined value is None.
     """
     if len(labels) < 2:
         return dict.fromkeys(scores, (None, None))
-    from scipy.stats import rankdata  # imported here, because the import takes most of a second
+    from scipy.stats import rankdata  # a slow import
 
     ranks = rankdata(np.column_stack([*scores.values(), labels]), axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -146,10 +142,7 @@ def spearman(
 
 
 def pearson_interval(pearson: float, pairs: int) -> Interval | None:
-    """Return the 95% interval of a correlation × 100, by Fisher's transformation.
-
-    Return None for fewer pairs than ENOUGH, and for ±100.
-    """
+    """Return the 95% interval of a correlation × 100 by Fisher's transformation, if defined."""
     if pairs < ENOUGH or abs(pearson) >= 100:
         return None
     middle, half = np.arctanh(pearson / 100), _Z / np.sqrt(pairs - 3)

@@ -1,4 +1,4 @@
-"""Descriptions of judgments and of their agreement with scores, as text."""
+"""Texts that describe judgments, and how well scores agree with judgments."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -130,10 +130,9 @@ def describe_judges(judgments: Sequence[Judgment]) -> list[str]:
 
 
 def alpha(judgments: Sequence[Judgment]) -> float | None:
-    """Return Krippendorff's alpha of the labels of pairs with at least two judges.
+    """Return Krippendorff's alpha for the pairs with several judges, or None if undefined.
 
-    1 is perfect agreement, and 0 is agreement by chance. Alpha is None if no pair has two judges or
-    all labels of these pairs are equal.
+    1 is perfect agreement, and 0 is agreement by chance.
     """
     pairs = {pair: i for i, pair in enumerate(dict.fromkeys(of.pair for of in judgments))}
     judges = {judge: i for i, judge in enumerate(sorted({of.judge for of in judgments}))}

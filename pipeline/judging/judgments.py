@@ -1,8 +1,8 @@
 """The judgments of a run, in RUN/judgments/<judge>.jsonl.
 
 The file of a judge is a log of actions, one JSON object per line. An action is a judgment, a
-skipped pair (`score` is null) or an undone action. The last action on a pair counts. An incomplete
-last line does not count. It remains if the process was killed before it had saved the action.
+skipped pair (`score` is null) or an undone action. The last action on a pair counts. A killed
+process can leave an incomplete last line, which is ignored.
 """
 
 import os
@@ -67,9 +67,9 @@ class Action(PairName):
 
     reference: str = ""
     translation: str = ""
-    score: Score | None = None  # shared meaning, or None if the judge skipped the pair
+    score: Score | None = None  # shared meaning; None if the judge skipped the pair
     fluency: Fluency | None = None  # 0 nonsense, 1 understandable, 2 fluent
-    undone: bool = False  # whether the judge has undone the earlier action on the pair
+    undone: bool = False  # whether this action undoes the last action on the pair
 
     @property
     def pair(self) -> PairTexts:
@@ -169,8 +169,7 @@ def _last_actions(run: str, judge: str) -> _Actions:
 def _whole_lines(data: bytes) -> bytes:
     """Return the content of a judge's file without an incomplete last line.
 
-    An incomplete line begins as JSON and ends too early, or in null bytes. Other invalid lines are
-    kept, because a person may have written them.
+    Other invalid lines are kept, because a person may have written them.
     """
     last = data[data.rfind(b"\n") + 1 :]
     text = last.rstrip(b"\0")

@@ -29,7 +29,7 @@ _SIDES = ("reference", "translation")
 _TEXTS = ("source", *_SIDES)
 _HASH = "hash"
 _TURN, _DISTANCE = "turn", "distance"
-_NEXT = 10  # the next pair is chosen among the first _NEXT waiting pairs of a decile
+_NEXT = 10  # number of pairs of a decile among which the next pair is chosen
 
 Rows = npt.NDArray[np.int64]
 
@@ -73,8 +73,8 @@ class ScoredRun:
 def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> list[Pair]:
     """Draw pairs that are spread evenly over the deciles, in an order given by the run's seed.
 
-    A larger sample begins with the smaller sample. The first pairs of a sample are spread evenly,
-    too. With `generators`, the pairs are also spread evenly over the generators.
+    A larger sample begins with the pairs of a smaller sample. With `generators`, the pairs are also
+    spread evenly over the generators.
     """
     spread = [schema.decile(score) for score in run.scores]
     if generators:
@@ -106,7 +106,7 @@ def sample_corpus(
 def sample_rows(
     tables: Iterable[pa.Table], missed: Criteria | None, count: int, seed: int
 ) -> pa.Table:
-    """Draw random rows, or the nearest rows that fail exactly one condition of `missed`."""
+    """Draw random rows, or rows that narrowly fail exactly one condition of `missed`."""
 
     def turns() -> Iterator[pa.Table]:
         for table in tables:
@@ -118,10 +118,7 @@ def sample_rows(
 
 
 def _sample(tables: Iterable[pa.Table], spread: Sequence[str], count: int, seed: int) -> pa.Table:
-    """Draw rows with different sides, spread evenly over the values of each column in `spread`.
-
-    Rows with the same value are ordered by distance and hash.
-    """
+    """Draw rows with different sides, spread evenly over the values of each column in `spread`."""
     kept: pa.Table | None = None
     for table in tables:
         table = table.filter(pc.not_equal(table["reference"], table["translation"]))
@@ -151,7 +148,7 @@ def _lowest(table: pa.Table, spread: Sequence[str], pairs: int) -> pa.Table:
 
 
 def _cells(table: pa.Table, spread: Sequence[str]) -> dict[tuple[str, Any], Rows]:
-    """Return the row numbers of each cell. A cell is a column and one of its values."""
+    """Return the row numbers of each cell. A cell is the name and one value of a column."""
     columns = {name: table[name].to_numpy() for name in spread}
     return {
         (name, value): np.flatnonzero(values == value)
@@ -163,17 +160,16 @@ def _cells(table: pa.Table, spread: Sequence[str]) -> dict[tuple[str, Any], Rows
 def _in_order(cells: Mapping[tuple[str, Any], Rows], count: int) -> list[int]:
     """Return row numbers in the order of the sample.
 
-    Each step takes the cell with the fewest chosen rows, weighted by the number of cells of its
-    column. Among the first waiting rows of this cell, the step chooses the row whose cells have the
-    fewest chosen rows in total.
+    Each step takes the cell that is furthest behind its share of the chosen rows. Among the first
+    rows of this cell, the step chooses the row whose cells are furthest behind in total.
     """
     waiting = {cell: rows.tolist() for cell, rows in cells.items()}
-    parts = Counter(name for name, _ in cells)  # number of cells of each column
+    parts = Counter(name for name, _ in cells)  # number of cells by column
     cells_of: dict[int, list[tuple[str, Any]]] = {}
     for cell, rows in waiting.items():
         for row in rows:
             cells_of.setdefault(row, []).append(cell)
-    shown = Counter[tuple[str, Any]]()  # for each cell: number of chosen rows × cells of its column
+    shown = Counter[tuple[str, Any]]()  # for each cell: chosen rows × its column's number of cells
     chosen: list[int] = []
     while len(chosen) < count and any(waiting.values()):
         _, _, fewest = min((shown[cell], rows[0], rows) for cell, rows in waiting.items() if rows)

@@ -1,8 +1,7 @@
 """The server of the page on which people judge pairs.
 
-The server listens on the loopback address. It answers only requests that come from its page and
-contain the secret in the page's address. Other websites and other users of the machine cannot read
-pairs.
+The server listens on the loopback address. It answers only requests from its page with the secret
+in the page's address, so that other websites and other users cannot read pairs.
 """
 
 import secrets
@@ -75,7 +74,7 @@ class Session:
         self._lock = Lock()
 
     def state(self, judge: str) -> dict[str, Any]:
-        """Return the judge's next pair (None after the last pair) and progress."""
+        """Return the progress of a judge, and the next pair (None after the last pair)."""
         with self._lock:
             return self._state(self._file(judge))
 
@@ -133,8 +132,8 @@ class Session:
 class JudgingServer:
     """The server of the page for judging a sample of a run's pairs.
 
-    The default of `port` is PORT, or a free port if PORT is in use. The attribute `url` is the
-    address to open, which contains the secret.
+    If `port` is None, the server uses PORT, or a free port if PORT is in use. The attribute `url`
+    is the address to open.
     """
 
     def __init__(
@@ -204,7 +203,7 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
         given = request.path.split("/")[1]
         (request.view_args or {}).pop("token", None)
         if not secrets.compare_digest(given.encode(), token.encode()):
-            abort(403, "wrong address; open the one that paraloom judge prints")
+            abort(403, "wrong address; open the address that paraloom judge prints")
         if request.method not in ("GET", "HEAD"):
             site = request.headers.get("Sec-Fetch-Site", "same-origin")
             own = request.headers.get("Origin") in [f"http://{host}" for host in hosts]
