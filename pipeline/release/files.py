@@ -14,11 +14,10 @@ from paraloom.pipeline.pages.metadata import Configuration, SplitFiles
 
 TRAIN, TEST = "train", "test"
 PAIRS = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("anchor", "positive")])
-"""The columns of the configuration `pairs`, named and ordered as the losses of
-sentence-transformers expect."""
+"""The columns of the configuration `pairs`, as losses of sentence-transformers expect."""
 
 FILE_ROWS, FILE_BYTES, GROUP_ROWS = 1_000_000, 200_000_000, 100_000
-"""A file ends with the row group that reaches FILE_ROWS or FILE_BYTES."""
+"""A file ends after the row group that reaches FILE_ROWS or FILE_BYTES."""
 
 # With content-defined chunks, an added row changes few pages of a file, and the Hub stores only the
 # changed pages. The values are the defaults of the library `datasets`.
@@ -26,10 +25,10 @@ _CHUNKING = {"min_chunk_size": 256 * 1024, "max_chunk_size": 1024 * 1024, "norm_
 
 
 def held_out(references: pa.Array, share: float, seed: int) -> np.ndarray:
-    """Return which rows are in the split `test`, from a hash of their references: bool [n].
+    """Return which rows are in the split `test`: bool [n].
 
-    The hash ignores case and punctuation. With the same `share` and seed, a reference stays in its
-    split when the corpus grows.
+    A hash of the reference decides, so that a reference stays in its split when the corpus grows.
+    Case and punctuation are ignored.
     """
     return np.asarray(text_hashes(normalised(references), seed) < threshold(share))
 
@@ -37,7 +36,7 @@ def held_out(references: pa.Array, share: float, seed: int) -> np.ndarray:
 class SplitWriter:
     """Writes the rows of a split to files such as `<folder>/train-00000-of-00003.parquet`.
 
-    The files do not depend on the division of the rows into tables.
+    The files do not depend on how the rows are divided into tables.
     """
 
     def __init__(self, folder: Path, split: str, columns: pa.Schema) -> None:
@@ -81,7 +80,7 @@ class SplitWriter:
             self._files[-1],
             self.columns,
             compression="zstd",
-            # Most texts are distinct, so a dictionary of texts would only take space.
+            # Most texts are distinct, so a dictionary of texts would save no space.
             use_dictionary=[f.name for f in self.columns if not pa.types.is_string(f.type)],
             use_content_defined_chunking=_CHUNKING,
             write_page_index=True,
@@ -98,7 +97,7 @@ class SplitWriter:
 def write_configurations(
     folder: Path, tables: Iterable[pa.Table], columns: pa.Schema, share: float, seed: int
 ) -> tuple[Configuration, ...]:
-    """Write all rows to `full` and `pairs`, with about the share `share` in the split `test`."""
+    """Write the configurations `full` and `pairs`, with about `share` of the rows in `test`."""
     writers = {}
     for place, kind in (("data", columns), ("pairs", PAIRS)):
         (folder / place).mkdir()

@@ -1,4 +1,4 @@
-"""Makes a release of a corpus, and uploads it to the Hub."""
+"""Makes and uploads a release of a corpus."""
 
 import json
 import re
@@ -28,7 +28,7 @@ _ADDRESS = re.compile(r"https?://[^\s<>\"\\|@]+")
 SUMS = "SHA256SUMS"
 LICENSE = "LICENSE"
 _SHARDS = [f"{at}/{split}-*" for at in ("data", "pairs", "triplets") for split in (TRAIN, TEST)]
-"""Patterns of earlier files that a push deletes, because a new release may have fewer files."""
+"""Patterns of old files that a push deletes, because a new release may have fewer files."""
 
 
 def make_release(
@@ -42,10 +42,9 @@ def make_release(
     repo: str | None,
     triplets: TripletOptions | None,
 ) -> dict[str, int]:
-    """Make a release of a run's corpus or of a named selection, and return the rows of each split.
+    """Make a release of the corpus of a run or a selection, and count the rows of each split.
 
-    A release in the folder `out` is replaced. The keyword arguments are the options of the command
-    `paraloom publish`.
+    An earlier release in `out` is replaced. The other arguments are options of `paraloom publish`.
     """
     found = read_run(run)
     record, out = finished_corpus(run, found, selection), out.resolve()
@@ -149,14 +148,14 @@ def push(folder: Path, repo: str) -> str:
 def _license(
     run: str, record: RunRecord, given: str | None, link: str | None
 ) -> tuple[str, str | None]:
-    """Return the licence as the user wrote it, and its link if the Hub does not list it."""
+    """Return the licence as the user wrote it, and the link for a licence that the Hub lacks."""
     source = record.config.input
     license = " ".join((given or (source.license if source else None) or "").split())
     name = license_name(license)
     if not name:
         raise UserError(
-            f"{run}: input.license is not set; say under which licence the corpus may be published "
-            "with --license, such as --license cc-by-4.0"
+            f"{run}: input.license is not set; name the licence of the corpus with --license, such "
+            "as --license cc-by-4.0"
         )
     if name in HUB_LICENSES:
         return license, None

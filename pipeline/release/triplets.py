@@ -42,7 +42,7 @@ _TRIPLETS = pa.schema(
     [*PAIRS, *(pa.field(name, pa.string(), nullable=False) for name in ("negative", "kind"))]
 )
 _ROWS = 8192  # number of pairs in a block
-_JUDGED = 4  # number of candidates of a pair that the cross-encoder scores
+_JUDGED = 4  # number of candidates that the cross-encoder scores for each pair
 _COLUMNS = ("source", "reference", "translation")
 
 
@@ -58,7 +58,7 @@ class TripletOptions:
     bounds: Bounds = field(default_factory=Bounds)
 
     def check(self, language: str) -> None:
-        """Raise UserError for an unknown kind, or a kind that the language does not have."""
+        """Raise UserError for an unknown kind, or a kind that needs English."""
         if unknown := set(self.kinds) - {*KINDS}:
             raise UserError(f"--triplets {min(unknown)}: choose among {', '.join(KINDS)}, all")
         changes = [kind for kind in self.kinds if kind in CHANGES]
@@ -90,7 +90,7 @@ class Block(NamedTuple):
 class Rows(NamedTuple):
     """The pairs of a split."""
 
-    files: Sequence[Path]  # of the configuration `full`
+    files: Sequence[Path]  # files of the configuration `full`
     work: Path  # prefix of temporary files
     seed: int
 
@@ -152,7 +152,6 @@ class _Near:
                 self.cross_encoder = open_cross_encoder(Path(options.cross_encoder))
 
     def __call__(self, block: Block) -> Negatives:
-        """Return the negatives of a block."""
         anchors = unit_vectors(self.embed, block.anchors)
         own = np.arange(block.start, block.start + len(anchors))
         found, scores = self.index.nearest(anchors)
@@ -209,8 +208,7 @@ class _Changed:
             self.antonyms = antonyms_by_tag(nouns, adjectives, counts)
 
     def __call__(self, block: Block) -> Negatives:
-        """Return the negatives of a block. A text that is too long for spaCy has no negative."""
-        longest = self.parser.pipeline.max_length
+        longest = self.parser.pipeline.max_length  # longer texts get no negatives
         texts = (text if len(text) <= longest else "" for text in block.positives.to_pylist())
         found: Negatives = {kind: [] for kind in self.kinds}
         for doc, anchor in zip(self.parser.parse(texts), block.anchors.to_pylist(), strict=True):
@@ -226,8 +224,8 @@ def write_triplets(
 ) -> tuple[Configuration, Counter[str]]:
     """Write the triplets of the pairs of a release, and count them by kind.
 
-    The negatives of a pair come from the split of the pair. The folder `work` stores finished
-    blocks, so that an interrupted command resumes.
+    The negatives of a pair come from its split. The folder `work` contains finished blocks, with
+    which an interrupted command resumes.
     """
     key = sha256(repr((astuple(options), options.digests(), seed)).encode())
     for split in splits:
@@ -256,7 +254,7 @@ def write_triplets(
 
 
 def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[pa.Table]:
-    """Yield the triplets of a split in blocks. Read stored blocks, and store new blocks."""
+    """Yield the triplets of a split in blocks. Load stored blocks, and store new blocks."""
     opened: list[Maker] = []
     with meter(f"triplets {split.name}", split.rows, "pairs") as progress:
         for block in rows.blocks():
