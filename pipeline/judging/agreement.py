@@ -136,10 +136,7 @@ def score_labels(
     resources: Mapping[str, Any] | None = None,
     where: Sequence[str] = (),
 ) -> JudgedPairs:
-    """Score the labelled pairs of a file or folder (see `read_labelled`).
-
-    Pairs with equal sides are excluded. Labels are scaled to the range from 0 to 100.
-    """
+    """Score the labelled pairs in `path` with different sides. Scale their labels to 0 to 100."""
     if not Path(path).exists():
         raise UserError(f"--labels {path}: does not exist")
     resources, sets = resources or {}, read_labelled(path)

@@ -25,9 +25,9 @@ class Cut:
 
     score: str
     deciles: tuple[int, ...]
-    wanted: float  # the precision to reach
+    wanted: float
     reached: bool
-    """Whether ENOUGH pairs are judged and the lower end of `wilson` is at least `wanted`."""
+    """Whether ENOUGH pairs are judged and the precision surely reaches `wanted`."""
     rows: int
     judged: int
     good: int

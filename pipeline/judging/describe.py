@@ -130,10 +130,7 @@ def describe_judges(judgments: Sequence[Judgment]) -> list[str]:
 
 
 def alpha(judgments: Sequence[Judgment]) -> float | None:
-    """Return Krippendorff's alpha for the pairs with several judges, or None if undefined.
-
-    1 is perfect agreement, and 0 is agreement by chance.
-    """
+    """Return Krippendorff's alpha between judges (1: they always agree), or None if undefined."""
     pairs = {pair: i for i, pair in enumerate(dict.fromkeys(of.pair for of in judgments))}
     judges = {judge: i for i, judge in enumerate(sorted({of.judge for of in judgments}))}
     values = np.full((len(judges), len(pairs)), np.nan)

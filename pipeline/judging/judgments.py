@@ -167,10 +167,7 @@ def _last_actions(run: str, judge: str) -> _Actions:
 
 
 def _whole_lines(data: bytes) -> bytes:
-    """Return the content of a judge's file without an incomplete last line.
-
-    Other invalid lines are kept, because a person may have written them.
-    """
+    """Return a judge's file without an incomplete last line. Keep other invalid lines."""
     last = data[data.rfind(b"\n") + 1 :]
     text = last.rstrip(b"\0")
     try:

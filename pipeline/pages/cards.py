@@ -93,10 +93,7 @@ def meaning(
 
 
 def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the card of the encoder of a run, or of the derived run in `place`.
-
-    A card without Paraloom's mark is kept, because a person has edited it.
-    """
+    """Write the card of the encoder of a run or of `place`. Keep a card that a person edited."""
     view = record.derived(place) if place else record.best
     number = int(place.removeprefix("rounds/")) if place.startswith("rounds/") else 0
     folder = storage.join(folder, record.derived(place).path("embeddings"))

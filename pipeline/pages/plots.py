@@ -11,7 +11,7 @@ import pyarrow as pa
 from paraloom.beam_jobs.transforms.shares import Deciles
 
 WIDTH = 340  # width of a plot, in units
-_SHADES = 6  # number of shades in a plot of a density
+_SHADES = 6
 BINS = 40
 CELLS = 32  # a density has CELLS × CELLS cells
 WORDING = ("content_overlap", "trigram_overlap", "unigram_f1", "edit_distance")

@@ -74,7 +74,6 @@ def _sections(folder: str, record: RunRecord, view: RunRecord) -> Iterator[dict[
 def _selection(
     folder: str, record: RunRecord, view: RunRecord, bucket: BucketRecord
 ) -> dict[str, Any]:
-    """Return the values of the templates `selection` and `scores`, from random pairs of the run."""
     select, seed = resolve_auto(view), view.config.seed
     scores, deciles = list(bucket.deciles), bucket.deciles
     sample = Sample.read(shards_of(folder, view.path(RANKED)), view, scores, read_judgments(folder))

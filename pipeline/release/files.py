@@ -34,10 +34,7 @@ def held_out(references: pa.Array, share: float, seed: int) -> np.ndarray:
 
 
 class SplitWriter:
-    """Writes the rows of a split to files such as `<folder>/train-00000-of-00003.parquet`.
-
-    The files do not depend on how the rows are divided into tables.
-    """
+    """Writes the rows of a split to files such as `<folder>/train-00000-of-00003.parquet`."""
 
     def __init__(self, folder: Path, split: str, columns: pa.Schema) -> None:
         self.folder, self.split, self.columns = folder, split, columns

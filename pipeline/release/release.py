@@ -121,8 +121,7 @@ def files_of(folder: Path) -> list[str]:
 def push(folder: Path, repo: str) -> str:
     """Upload a release to the data set `repo` on the Hub, and return the address of the data set.
 
-    A new data set is private. An existing data set must be empty or contain an earlier release,
-    whose files are replaced.
+    A new data set is private. In an existing data set, only an earlier release is replaced.
     """
     from huggingface_hub import HfApi
 

@@ -224,8 +224,7 @@ def write_triplets(
 ) -> tuple[Configuration, Counter[str]]:
     """Write the triplets of the pairs of a release, and count them by kind.
 
-    The negatives of a pair come from its split. The folder `work` contains finished blocks, with
-    which an interrupted command resumes.
+    Negatives come from the pair's split. An interrupted command resumes from blocks in `work`.
     """
     key = sha256(repr((astuple(options), options.digests(), seed)).encode())
     for split in splits:
@@ -271,10 +270,7 @@ def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[
 
 
 def _triplets(block: Block, opened: Sequence[Maker]) -> pa.Table:
-    """Return the triplets of a block, ordered by pair.
-
-    A negative that differs from the anchor or the positive only in case or punctuation is excluded.
-    """
+    """Return the triplets of a block. Exclude negatives that equal a side after normalisation."""
     rows, negatives, kinds = [], [], []
     for kind, texts in ((kind, of) for make in opened for kind, of in make(block).items()):
         there = [row for row, text in enumerate(texts) if text is not None]

@@ -86,8 +86,7 @@ def check(config: Config) -> None:
 def check_replaces(run: Run, key: str) -> None:
     """Check the input's languages, and raise a UserError if the run was made from other files.
 
-    A file is recognised by its path or its digest. Nothing is checked if the stage is finished with
-    this key, or if the run is a preview.
+    A file is recognised by its path or its digest.
     """
     found = run.records.get("ingest")
     if run.base or (found and found.key == key):

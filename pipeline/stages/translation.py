@@ -59,10 +59,7 @@ class Model(NamedTuple):
         return open_model(self.folder, self.languages, self.options.tokenizer)
 
     def factory(self, run: Run) -> TranslatorFactory:
-        """Return the factory with which workers open the model.
-
-        For a run in an object store with workers elsewhere, upload the converted model.
-        """
+        """Return what workers need to open the model. Upload a converted model if necessary."""
         factory = TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
         if not storage.is_remote(run.config.run) or threads_here(run.arguments):
             return factory
@@ -108,7 +105,7 @@ class Model(NamedTuple):
 
 def license_of(folder: Path) -> str | None:
     """Return the `license` in the metadata of a folder's README.md, or None."""
-    with suppress(UserError, AttributeError):  # no file, or the metadata is not a mapping
+    with suppress(UserError, AttributeError):
         value = front_matter(folder / CARD).get("license")
         values = value if isinstance(value, list) else [value]
         return ", ".join(text for text in values if isinstance(text, str)) or None

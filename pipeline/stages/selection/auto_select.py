@@ -109,9 +109,8 @@ def make(run: Run, key: str) -> AutoSelectRecord:
 def small_encoder(model: str, encoder: EmbeddingOptions) -> EmbeddingOptions:
     """Return the options of a small encoder, which is trained for one epoch on one core.
 
-    Negatives come from the mini-batch (Wieting & Gimpel 2017). The encoder starts from the file in
-    `embeddings.initial_vectors` or from random vectors. PARAGRAM vectors of the run are not used,
-    because training on few pairs changes them too little to rank deciles.
+    Negatives come from the mini-batch (Wieting & Gimpel 2017). PARAGRAM vectors of the run are not
+    used, because training on few pairs changes them too little to rank deciles.
     """
     return EmbeddingOptions(
         model=model,
