@@ -27,7 +27,7 @@ class Cut:
     deciles: tuple[int, ...]
     wanted: float
     reached: bool
-    """Whether ENOUGH pairs are judged and the precision surely reaches `wanted`."""
+    """Whether ENOUGH pairs are judged and the lower end of `wilson` is at least `wanted`."""
     rows: int
     judged: int
     good: int

@@ -1,6 +1,6 @@
 "use strict";
-// The page shows one pair at a time. Keys and buttons call the functions of `actions`. Every answer of
-// the server is the whole state, which `show` draws. An action is saved when the server has answered.
+// The page shows one pair at a time. Keys and buttons call functions in `actions`. When the server
+// answers, the action is saved. Each answer contains the whole state, which `show` draws.
 
 const element = (id) => document.getElementById(id);
 const scale = document.body.dataset.scale;
@@ -38,7 +38,7 @@ const send = async (path, key, values) => {
   try {
     return await ask(path, {judge, id: key.id, candidate: key.candidate, ...values});
   } catch (error) {
-    // The same judge may have judged pairs in another window.
+    // The judge may have used another window.
     const now = await ask(`state?judge=${encodeURIComponent(judge)}`).catch(() => null);
     if (now && JSON.stringify(now.last) !== JSON.stringify(state.last)) show(now);
     throw error;
@@ -225,7 +225,7 @@ if (scale === "yes-no") {
     input.addEventListener("change", () => setScore(Number(input.value)));
   }
 } else {
-  // A tap in the middle of the slider does not change the value, but it chooses the value.
+  // A tap in the middle of the slider chooses 50, although the value of the slider does not change.
   for (const name of ["input", "pointerup"]) {
     element("score").addEventListener(name, () => setScore(Number(element("score").value)));
   }

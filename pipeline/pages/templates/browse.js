@@ -40,7 +40,7 @@
     update();
     const first = pairs.filter((pair) => !pair.hidden)[most - 20];
     first.tabIndex = -1;
-    first.focus();  // reading goes on there
+    first.focus();  // keyboards and screen readers continue there
   });
   form.hidden = false;
   update();

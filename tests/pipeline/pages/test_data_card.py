@@ -141,8 +141,8 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "3. Selection",
         "It covers the 4,360 scored pairs",
         "HTML entities in 1,234, characters not in NFC in 5",
-        "texts are equal; near-copies were rejected, too.",
-        "pairs of German sentences that should have the same meaning: the German side of a bitext",
+        "texts are equal. Near-copies were rejected, too.",
+        "German sentences that should have the same meaning. A pair is the German side of a bitext",
         "German translation of `source` by the model",
         "| bucket | 360 | 4,360 | odd (4,000) |",
         "| ingest | 400 | 360 | empty reference (30); a reason",
@@ -166,7 +166,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
     record["stages"]["generate"] = {"generators": {"a": made}, "rejected": reasons}
     text = words(record)
     for said in (
-        "(`reference`) and a candidate of a language model (`translation`), after",
+        "(`reference`) and a candidate of a language model (`translation`). Made",
         "1. Generation by language models. Generator `a`: the model `owner/tiny` (the server names "
         "it `tiny`), asked from 2027-01-15 to 2027-01-15 with the prompt `reword`, "
         "`Say: {{ source }}`; 1,200 requests, 100,000 tokens in, 200,000 out, cost 0.5; terms of "
@@ -178,7 +178,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
     assert "sesame" not in text
     record["stages"]["back_translate"] = {"model": {"path": "/sesame/cs-en", "sha256": "5a"}}
     text = words(record)
-    assert "a machine translation of its foreign side or a candidate of a language model" in text
+    assert "a machine translation of the foreign side or a candidate of a language model" in text
     assert "of the translation model and of the language models." in text
 
 

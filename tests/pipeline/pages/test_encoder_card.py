@@ -202,8 +202,8 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         "# a-round-2: English sentence encoder",
         "| numbers in a vector | 300 | | vocabulary | 1,234 words |",
         "the corpus of the run `a`, round 2 (1,234 pairs). One side is the English side of a "
-        "bitext, the other a machine translation of its German side. Selection: deciles 3–4 of "
-        "`length_ratio`; pairs with equal",
+        "bitext. The other side is a machine translation of the German side. Selection: "
+        "deciles 3–4 of `length_ratio`; pairs with equal",
         "Run `a`, seed 7. Packages: torch 2.1. |",
         "| `embeddings.development` | `dev.tsv` | `de` | | PARAGRAM vectors of the run | | `77` | "
         "| corpus of the run | | `c0` | "
@@ -243,7 +243,7 @@ def test_language_models_that_made_the_pairs_are_named() -> None:
     record = {"config": {"run": "a", "input": {"source_language": "de"}}, "stages": stages}
     text = text_of(settings(NATIVE), record)
     for said in (
-        "the other a candidate of a language model. Selection",
+        "The other side is a candidate of a language model. Selection",
         "- Generator `a`: the model `owner/tiny` (the server names it `tiny@main`), asked",
         "; terms of its outputs: CC0. - Generator `b`: the model `big-2026`, asked",
         "`Paraphrase.`; terms of its outputs: not stated in the configuration. ",
@@ -253,7 +253,7 @@ def test_language_models_that_made_the_pairs_are_named() -> None:
     assert "Generator" not in text_of(settings(NATIVE, pairs=[{"paths": ["mine.tsv"]}]), record)
     stages["back_translate"] = {"model": {"path": "me/cs-en", "sha256": "5a"}}
     text = text_of(settings(NATIVE), record)
-    assert "a machine translation of its German side or a candidate of a language model." in text
+    assert "a machine translation of the German side or a candidate of a language model." in text
 
 
 def evaluated(
