@@ -142,7 +142,7 @@ def spearman(
 
 
 def pearson_interval(pearson: float, pairs: int) -> Interval | None:
-    """Return the 95% interval of a correlation × 100 by Fisher's transformation, if defined."""
+    """Return the 95% interval of a correlation × 100 by Fisher's transformation, or None."""
     if pairs < ENOUGH or abs(pearson) >= 100:
         return None
     middle, half = np.arctanh(pearson / 100), _Z / np.sqrt(pairs - 3)

@@ -1,7 +1,7 @@
 """The server of the page on which people judge pairs.
 
-The server listens on the loopback address. It answers only requests from its page with the secret
-in the page's address, so that other websites and other users cannot read pairs.
+The server listens on the loopback address. Requests must come from its page and contain the secret
+in the page's address. This prevents other websites and other users from reading pairs.
 """
 
 import secrets

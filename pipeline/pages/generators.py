@@ -140,7 +140,7 @@ def _distance(texts: pa.ChunkedArray, others: pa.ChunkedArray, language: str) ->
 
 
 def _distances(made: Mapping[str, pa.Table], language: str) -> Iterator[tuple[str, str, float]]:
-    """Yield every two generators, and the distance between their first candidates of a pair."""
+    """Yield the names of each two generators, and the distance of their first candidates."""
     first = {
         name: mine.group_by("id", use_threads=False).aggregate([("translation", "first")])
         for name, mine in made.items()

@@ -157,7 +157,7 @@ class Sample:
         return Curve((predicate,), points, self.keep(free, predicate))
 
     def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
-        """Return selections of equal size with other bounds on wording and meaning, if possible."""
+        """Return selections of equal size with other bounds on wording and meaning, or None."""
         limits = {each: each.column.removesuffix(schema.decile("")) for each in criteria.where}
         by = [] if criteria.deciles is None else [criteria.by]
         both = axes(scores, [name for name in scores if name in (*by, *limits.values())])

@@ -42,7 +42,7 @@ def make_release(
     repo: str | None,
     triplets: TripletOptions | None,
 ) -> dict[str, int]:
-    """Make a release of the corpus of a run or a selection, and count the rows of each split.
+    """Make a release of a corpus or a named selection, and return the number of rows by split.
 
     An earlier release in `out` is replaced. The other arguments are options of `paraloom publish`.
     """
@@ -147,7 +147,7 @@ def push(folder: Path, repo: str) -> str:
 def _license(
     run: str, record: RunRecord, given: str | None, link: str | None
 ) -> tuple[str, str | None]:
-    """Return the licence as the user wrote it, and the link for a licence that the Hub lacks."""
+    """Return the licence as the user wrote it, and a link if the Hub does not list the licence."""
     source = record.config.input
     license = " ".join((given or (source.license if source else None) or "").split())
     name = license_name(license)
@@ -161,7 +161,7 @@ def _license(
     if not link:
         raise UserError(
             f"the licence {license!r} is not on the Hub's list "
-            "(https://huggingface.co/docs/hub/repositories-licenses); choose one with --license, "
-            "or give the address or the file of its text with --license-link"
+            "(https://huggingface.co/docs/hub/repositories-licenses); choose another with --license, "
+            "or give the address or the file of the licence text with --license-link"
         )
     return license, link

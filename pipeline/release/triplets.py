@@ -33,7 +33,7 @@ from paraloom.pipeline.release.files import PAIRS, SplitWriter
 
 NEAR = "near"
 KINDS = {
-    NEAR: "a translation of another sentence that is near the anchor",
+    NEAR: "the positive of another pair, which is similar to the anchor",
     **{name: f"the positive with {meaning}" for name, (_, meaning) in CHANGES.items()},
 }
 """The kinds of negatives and their descriptions."""
@@ -224,7 +224,7 @@ def write_triplets(
 ) -> tuple[Configuration, Counter[str]]:
     """Write the triplets of the pairs of a release, and count them by kind.
 
-    Negatives come from the pair's split. An interrupted command resumes from blocks in `work`.
+    Negatives come from the split of the pair. An interrupted command resumes from blocks in `work`.
     """
     key = sha256(repr((astuple(options), options.digests(), seed)).encode())
     for split in splits:

@@ -27,9 +27,9 @@ class Row(NamedTuple):
     reads: str  # earlier stages, separated by spaces; stages outside the configuration are ignored
     makes: str  # columns that the stage adds, or another result
     command: str = ""  # command that brings the stage up to date, besides `corpus`
-    folder: str = ""  # name of the folder, if not `name`; do not change it: keys contain it
+    folder: str = ""  # name of the folder, by default `name`; keys contain the folder
     again: int = 0  # highest kind of derived run (see `ROUND`) that repeats the stage
-    pairs: bool = False
+    pairs: bool = False  # whether the stage writes pairs
     when: Callable[[Config], bool] = lambda config: True  # whether a configuration has the stage
 
 
@@ -141,7 +141,7 @@ PAIR_STAGES = tuple(name for name, row in TABLE.items() if row.pairs)
 
 
 def pairs_before(stage: str, config: Config) -> str:
-    """Return the last stage of pairs before `stage` in the configuration."""
+    """Return the previous stage of pairs in the configuration, which `stage` reads."""
     before = PAIR_STAGES[: PAIR_STAGES.index(stage)]
     return next(name for name in reversed(before) if TABLE[name].when(config))
 

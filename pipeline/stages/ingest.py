@@ -103,6 +103,6 @@ def check_replaces(run: Run, key: str) -> None:
     if isinstance(found, IngestRecord) and not found.ids and run.bitexts[0].ids != "given":
         say(
             f"{run.config.run}: ids are now made from the texts, not from file and row, so all "
-            "stages are made again; judgments stay. To keep the old ids, copy the folder ingest, "
+            "stages are made again; judgments remain. To keep the old ids, copy the folder ingest, "
             "and read its part-*.parquet with input.format: parquet"
         )

@@ -39,7 +39,7 @@ def plugin_keys(config: Config) -> dict[str, Any]:
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the scores' names, and what identifies third-party or changed scorers."""
+    """Return the names of the scores, and the versions of third-party and changed scorers."""
     scores, own = run.config.score.names, plugin_keys(run.config)
     versions = {name: _version(run.config, name) for name in scores if name in SCORERS}
     more = own | {name: version for name, version in versions.items() if version != 1}

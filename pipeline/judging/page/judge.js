@@ -1,6 +1,6 @@
 "use strict";
 // The page shows one pair at a time. Keys and buttons call functions in `actions`. When the server
-// answers, the action is saved. Each answer contains the whole state, which `show` draws.
+// has answered, the action is saved. Each answer contains the whole state, which `show` draws.
 
 const element = (id) => document.getElementById(id);
 const scale = document.body.dataset.scale;

@@ -12,9 +12,9 @@ from paraloom.pipeline.run.run import Run
 
 
 class ColumnsRecord(StageRecord, stage="columns"):
-    """The record of the stage `columns`. The keys of both fields are scores."""
+    """The record of the stage `columns`: the number of ids and the digest, by score."""
 
-    rows: dict[str, int]  # number of ids in the files
+    rows: dict[str, int]
     digests: dict[str, str]
 
 

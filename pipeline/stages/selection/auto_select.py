@@ -34,7 +34,7 @@ def labelled_digests(run: Run) -> list[str]:
 
 
 def tried_score(run: Run) -> str:
-    """Return the score whose deciles are tried. In later rounds, an encoder computed this score."""
+    """Return the score whose deciles are tried. In later rounds, this is the encoder's score."""
     wanted = run.config.select.auto.score
     return wanted if wanted in run.ranked_by else run.ranked_by[0]
 
@@ -68,7 +68,7 @@ def make(run: Run, key: str) -> AutoSelectRecord:
     options, encoder, seed = run.config.select.auto, run.config.embeddings, run.config.seed
     score, folder = tried_score(run), run.folder("auto_select")
     most = min(options.pairs, run.config.select.size or options.pairs)
-    # The sample has 10 × `most` pairs, so each decile has about the `most` pairs of a training.
+    # The sample has 10 × `most` pairs, so that each decile has about `most` pairs.
     criteria = replace(
         run.criteria(score), size=10 * most, per_source="all", per_generator=None, rank=None
     )
