@@ -77,7 +77,7 @@ class JudgedRecord(StageRecord, stage="judged"):
 
 
 def recommend(scores: Mapping[str, ScoreAgreement], wanted: float) -> Cut | None:
-    """Return the cut that keeps the most rows among the cuts that reach the `wanted` precision.
+    """Return the cut with the most rows, of the cuts that reach the precision `wanted`.
 
     Of cuts that keep the same percentage of rows, the most precise cut is returned. If no cut
     reaches the precision, the cut whose interval has the highest lower end is returned. If no

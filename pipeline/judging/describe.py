@@ -25,7 +25,7 @@ def good_of(good: int, judged: int) -> str:
 
 
 def labelled_in_words(pearson: float, pairs: int) -> str:
-    """Describe the number of labelled pairs, and the interval of their correlation × 100.
+    """Describe the number of labelled pairs, and the interval of a correlation × 100.
 
     >>> labelled_in_words(70, 280), labelled_in_words(70, 12)
     ('280 labelled pairs, 95% interval 63.5 to 75.5', '12 labelled pairs, too few for an interval')

@@ -71,7 +71,7 @@ class ScoredRun:
 
 
 def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> list[Pair]:
-    """Draw pairs that are spread evenly over the deciles, in an order given by the run's seed.
+    """Draw pairs that are spread evenly over the deciles, with the seed of the run.
 
     A larger sample begins with the pairs of a smaller sample. With `generators`, the pairs are also
     spread evenly over the generators.

@@ -57,7 +57,7 @@ def data_card(
     assert source is not None
     columns = schema.bucketed(tuple(record.config.score.names), **record.config.variant)
     for name in source.keep:
-        columns = columns.append(pa.field(name, pa.null()))  # null: the type of the input
+        columns = columns.append(pa.field(name, pa.null()))  # null is shown as "as in the bitext"
     stages = record.stages.items()
     return render_markdown(
         "data_card.md.j2",
@@ -78,7 +78,7 @@ def data_card(
 def meaning(
     column: str, language: str, own: Mapping[str, ScorerRecord], mined: bool = False
 ) -> Markdown:
-    """Describe a column. `own` contains third-party scorers. Corpora of mined pairs set `mined`.
+    """Describe a column. `own` contains third-party scorers. `mined`: whether the input has pairs.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
     ('French sentence of the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')

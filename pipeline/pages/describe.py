@@ -129,7 +129,7 @@ def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
 
 
 def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
-    """Return the name, size and number of excluded rows by rule of each evaluation data set."""
+    """List the name, the size and the excluded rows (by rule) of each evaluation data set."""
     data_sets = (record.find(ExcludeRecord) or ExcludeRecord()).data_sets
     rejected = (record.find(PairsRecord, "select") or PairsRecord()).rejected
     return [

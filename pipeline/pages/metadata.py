@@ -82,7 +82,7 @@ def hub_languages(codes: Iterable[str]) -> list[str]:
 def eval_results(
     evaluation: Evaluation, model: str, score: str, without: Collection[str] = ()
 ) -> Iterator[EvalResult]:
-    """Yield the correlations of a model (from -1 to 1) on each data set, and their means.
+    """Yield a model's correlations (from -1 to 1) on each data set, and means over data sets.
 
     `score` is `cosine`, `dot`, or "" for predicted labels. `without` names data sets to exclude
     (`<group> <name>`). Means over excluded data sets are excluded, too.

@@ -30,7 +30,7 @@ class Histogram(NamedTuple):
 
 
 class Density(NamedTuple):
-    """The number of pairs in each cell of two scores."""
+    """The number of pairs in each cell of a grid over two scores."""
 
     x: str
     y: str
@@ -52,7 +52,7 @@ def histogram(pairs: Array, corpus: Array, deciles: Deciles) -> Histogram:
 
 
 def density(pairs: pa.Table, corpus: pa.Table, both: tuple[str, str]) -> Density:
-    """Count the pairs of the run and of the corpus in each cell of two scores."""
+    """Count the pairs of the run and of the corpus in a grid over two scores."""
     edges = [axis(pairs[name].to_numpy(), CELLS) for name in both]
 
     def count(table: pa.Table) -> Array:
@@ -64,7 +64,7 @@ def density(pairs: pa.Table, corpus: pa.Table, both: tuple[str, str]) -> Density
 
 
 def axis(values: Array, bins: int) -> Array:
-    """Return the edges of equal bins over values without long tails: float64 [bins + 1]."""
+    """Return the edges of equal bins that cover values without long tails: float64 [bins + 1]."""
     low, first, last, high = np.quantile(values.astype(np.float64), [0, 0.1, 0.9, 1])
     if (reach := 1.5 * (last - first)) > 0:
         low, high = max(low, first - reach), min(high, last + reach)

@@ -20,7 +20,7 @@ _SHOWN = {
 
 _GENERATOR = "kind name response n temperature top_p seed max_tokens license prices"
 _ERROR = re.compile(r"(no answer: (?:HTTP \d+|\w+)): .*", re.DOTALL)
-"""The reason for a rejection, and a message of a server, which may contain addresses."""
+"""Matches a reason with a message of a server. The message may contain addresses."""
 
 
 def shown_configuration(record: RunRecord) -> dict[str, Any]:

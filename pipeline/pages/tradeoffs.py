@@ -58,7 +58,7 @@ class Kept:
 
     bounds: tuple[float, ...]
     rows: int  # estimated number of rows in the whole run
-    share: float  # kept share of the pairs that meet the other criteria
+    share: float  # share of kept pairs among the pairs that meet the other criteria
     difference: float | None  # median of 1 − unigram F1
     meaning: float | None  # median of the score of meaning
     good: int  # number of judged pairs that are good
@@ -106,7 +106,7 @@ class Sample:
         scores: Sequence[str],
         judgments: Sequence[Judgment],
     ) -> Self:
-        """Read the shards of the stage `bucket`, which must have at least one row."""
+        """Read a sample of the shards of `bucket`, which must contain at least one row."""
         deciles = map(schema.decile, scores)
         columns = [*TEXTS, *_TOKENS, *scores, *deciles, *record.config.kept]
         pairs = draw(shards, PAIRS, record.config.seed, columns)
@@ -192,7 +192,7 @@ class Sample:
 
 
 def limits_of(criteria: Criteria) -> list[Predicate]:
-    """Return the conditions with numbers. Deciles become one condition on their range."""
+    """Return the conditions with numbers. The deciles become one condition on a range."""
     found = [each for each in criteria.where if each.numbers]
     if criteria.deciles:
         ends = min(criteria.deciles), max(criteria.deciles)

@@ -58,7 +58,7 @@ class TripletOptions:
     bounds: Bounds = field(default_factory=Bounds)
 
     def check(self, language: str) -> None:
-        """Raise UserError for an unknown kind, or a kind that needs English."""
+        """Raise UserError for unknown kinds, and for English-only kinds in other languages."""
         if unknown := set(self.kinds) - {*KINDS}:
             raise UserError(f"--triplets {min(unknown)}: choose among {', '.join(KINDS)}, all")
         changes = [kind for kind in self.kinds if kind in CHANGES]
@@ -115,7 +115,7 @@ class Rows(NamedTuple):
 
 
 Negatives = dict[str, list[str | None]]
-"""For each kind, the negative of each pair, or None."""
+"""The negative of each pair, or None, by kind."""
 
 Maker = Callable[[Block], Negatives]
 
@@ -129,7 +129,7 @@ def makers(rows: Rows, options: TripletOptions) -> Iterator[Maker]:
 
 
 class _Near:
-    """Makes negatives of the kind `near`: the nearest other positive within the bounds."""
+    """Makes negatives of the kind `near`: similar positives of other pairs, within bounds."""
 
     def __init__(self, rows: Rows, options: TripletOptions) -> None:
         from paraloom.models.embeddings.applications.mining import write_texts
@@ -165,7 +165,7 @@ class _Near:
         return {NEAR: [text if any(ok) else None for text, ok in zip(texts, usable, strict=True)]}
 
     def _same(self, own: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Return which found pairs share the source or a text with the pair itself: bool [n, k]."""
+        """Return which pairs in `found` share the source or a text with `own`: bool [n, k]."""
         source, *texts = self.hashes
         none = text_hashes(pa.array([""]))  # pairs that were not translated have an empty source
         same = [(source[found] == source[own][:, None]) & (source[found] != none)]
