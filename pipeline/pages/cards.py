@@ -78,7 +78,7 @@ def data_card(
 def meaning(
     column: str, language: str, own: Mapping[str, ScorerRecord], mined: bool = False
 ) -> Markdown:
-    """Describe a column. `own` contains third-party scorers. `mined`: whether the input has pairs.
+    """Describe a column. `own` contains third-party scorers. `mined` means `input.format: pairs`.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
     ('French sentence of the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
