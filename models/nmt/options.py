@@ -44,7 +44,7 @@ class NmtTrainingOptions(Options):
     """Number of evenly spaced checkpoints. The checkpoint with the best BLEU on half of `held_out`
     becomes the model."""
     average: Size | None = None
-    """Number of last checkpoints whose average is also tried as the model; null: 3; 1: no average.
+    """The average of this number of last checkpoints is also tried as the model; null: 3; 1: none.
     """
     held_out: Annotated[int, Field(ge=2, le=10**12)] = 500
     """Number of pairs that are not used for training, at most a tenth of all pairs. One half
@@ -101,8 +101,8 @@ class NmtOptions(Options):
     2019), including articles and commas; 1: no penalty. Usual values are 1.1 to 1.3."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "auto"
     """Number type of the weights. float16 and bfloat16 need a GPU. auto: float16 on GPUs that
-    support it, and float32 elsewhere. T5, mT5 and MADLAD never use float16, because their values
-    exceed its range: auto is bfloat16 on GPUs that support it."""
+    support it, and float32 elsewhere. For T5, mT5 and MADLAD, auto uses bfloat16 instead of
+    float16, whose range is too small for them."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device for decoding. auto uses all working GPUs (`CUDA_VISIBLE_DEVICES` limits them), or the
     CPU."""
@@ -116,13 +116,13 @@ class NmtOptions(Options):
     training: NmtTrainingOptions = NmtTrainingOptions()
 
     def several(self) -> list[Any]:
-        """Return the options for several translations per source, for keys, or an empty list."""
+        """Return the values on which several translations per source depend, or an empty list."""
         if self.sampling:
             return [self.candidates, self.sampling.model_dump()]
         return [self.candidates] if self.candidates > 1 else []
 
     def against_repetition(self) -> dict[str, Any]:
-        """Return the options against repetition that are set, for keys and reports."""
+        """Return the options against repetition whose values are not the defaults."""
         options = {"no_repeat_ngram", "repetition_penalty"}
         return self.model_dump(include=options, exclude_defaults=True)
 
