@@ -93,7 +93,7 @@ def finish_killed(path: Path) -> None:
     If a killed call had already moved the old folder, rename the new folder to `path` first.
     """
     for scratch in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
-        if not scratch.name[-8:].isdigit():  # 8 digits: a user's folder, named after a date
+        if not scratch.name[-8:].isdigit():  # eight digits may be a date in a user's folder name
             with suppress(OSError), _locked_folder(scratch):
                 _finish(scratch, path)
 
@@ -171,7 +171,7 @@ def check_writable(path: Path) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a random hidden path beside `path`. Files of `tempfile` would ignore the umask."""
+    """Return a random hidden path beside `path`. The module tempfile would ignore the umask."""
     return path.parent / f".{path.name}.{secrets.token_hex(4)[1:]}f"
 
 

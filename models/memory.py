@@ -38,7 +38,7 @@ def peak_memory() -> int:
 
 
 def forget_peak() -> None:
-    """Let `peak_memory` measure from now on. Only Linux supports this."""
+    """Reset the peak that `peak_memory` returns. Only Linux supports this."""
     with suppress(OSError):
         _CLEAR.write_text("5")
 

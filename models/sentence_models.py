@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def find_model(
     name: str, option: str = "score.sentence_model", settings: str = "modules.json"
 ) -> Path:
-    """Return the folder of a model, given its path or Hub name. It must contain `settings`."""
+    """Return the folder of a model. `name` is a path or a Hub name. `settings` must exist there."""
     folder = hub.fetch(name, option)
     if not (folder / settings).is_file():
         raise UserError(

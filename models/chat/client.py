@@ -1,7 +1,7 @@
 """Clients of servers with OpenAI's chat interface.
 
-This module retries requests itself, instead of the `openai` library. If the server asks for a
-pause, all requests of the process then wait.
+This module retries requests itself, instead of the `openai` library. If a server limits the rate of
+requests (HTTP 429), all requests of the process to this server then wait.
 """
 
 import asyncio

@@ -45,8 +45,8 @@ def read_vocabulary(folder: Path, side: str) -> list[str]:
 def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conversion:
     """Return the cached conversion of a model, or convert the model.
 
-    The cache is in the user's home folder, because other users might write into the model folder.
-    A model is converted again if the files of its conversion have changed.
+    The cache is private to the user, because other users might write into the model folder. A model
+    is converted again if the files of its conversion have changed.
 
     Args:
         model: SHA-256 of everything that the conversion depends on.

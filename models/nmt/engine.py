@@ -154,11 +154,8 @@ class Engine:
     def sampler(self, seed: int, largest: int) -> Iterator[Submit]:
         """Wait for an idle device, and yield a function like `submit` that samples translations.
 
-        `largest` is the maximum number of sentences per batch. Results depend on the order of
-        batches.
-
-        Each call loads a new translator, because a translator cannot be seeded twice: CTranslate2
-        seeds a thread's generator only at its first draw, and the threads outlive `unload_model`.
+        `largest` is the number of sentences in the largest batch. Samples depend on the batches'
+        order. Each call loads a new translator, because a translator cannot be seeded twice.
         """
         import ctranslate2
 

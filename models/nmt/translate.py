@@ -46,7 +46,7 @@ class Counters:
 
 
 class RetryHints(Protocol):
-    """Information about earlier translations of the same sentences, in which the process died."""
+    """Information about earlier attempts, in which the process died, on the same sentences."""
 
     @property
     def smaller(self) -> int:
@@ -60,8 +60,8 @@ class Translator:
     """A translation model. Several threads may call `translate` and `score`.
 
     `device`, `gpus`, `compute_type` and `converted` have the same meaning as in `Engine`.
-    Concurrent calls keep all GPUs busy if they translate `under_way` sentences together. On a CPU
-    and with `sampling`, where calls run one at a time, `under_way` is 0.
+    Concurrent calls keep all GPUs busy if they translate `under_way` sentences together. This
+    number is 0 on a CPU and with `sampling`.
 
     >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
@@ -109,7 +109,7 @@ class Translator:
         """Translate sentences.
 
         Args:
-            hints: used for sentences on which the process died before.
+            hints: for sentences during whose translation the process died before.
             seed: for `sampling`. The same sentences and seed give the same translations.
 
         Returns:

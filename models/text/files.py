@@ -229,7 +229,7 @@ def text_array(values: list[str | None]) -> pa.StringArray:
 
 
 def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
-    """Yield the number of the first line, the values, and the fault or "" of each CSV row.
+    """Yield the first line's number (from 1), the values, and the fault or "" of each CSV row.
 
     The format is RFC 4180. After a fault, the next line begins a new row. Empty lines are skipped.
     """
@@ -253,8 +253,8 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
 def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
     """Guess the delimiter from the first `CHUNK` bytes of a file, or return None if it is not CSV.
 
-    `named` means that the file's name ends in .csv or .tsv. Other files may contain sentences with
-    commas. Such a file is CSV only if its first line has column names, all rows have the same
+    `named` means that the file is known to be CSV, for example by its name. Other files may contain
+    sentences with commas. They are CSV only if line 1 has column names, all rows have the same
     number of columns, and the delimiter is a comma or a semicolon.
     """
     text = io.StringIO(head.decode(errors="replace"), newline="")

@@ -87,9 +87,9 @@ def check_language(code: str, own: bool = False) -> None:
 
 
 def may_be(text: _Text, language: str, own: OwnIdentifier | None = None) -> np.ndarray:
-    """Return whether each sentence is in `language` with at least the probability `PROBABLE`.
+    """Return bool [n]: whether a sentence is in `language` with probability `PROBABLE` or more.
 
-    Return bool [n]. A sentence without letters is in no language.
+    A sentence without letters is in no language.
 
     >>> may_be(pa.array(["A dog runs in the snow.", "Pes běží ve sněhu.", "12:30"]), "en").tolist()
     [True, False, False]
@@ -117,7 +117,7 @@ PLAIN, POSSIBLE = 0.5, 0.02
 
 
 def spoken(text: _Text, code: str = "", own: OwnIdentifier | None = None) -> Spoken:
-    """Find the most frequent language of sentences. `code` is the requested language.
+    """Find the most frequent language of sentences, and the share that may be in language `code`.
 
     >>> spoken(pa.array(["Pes běží ve sněhu.", "Muž hraje na kytaru.", "12:30"]), "en")
     Spoken(rows=2, language='cs', share=1.0, other=0.0)

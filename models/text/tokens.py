@@ -36,7 +36,7 @@ _CHARACTERS = (
 
 
 def as_texts(texts: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> pa.StringArray:
-    """Convert texts to an Arrow array, with "" for nulls. A single text is an error."""
+    """Convert a list of texts to an Arrow array, with "" for nulls. A single text is an error."""
     if isinstance(texts, str):  # Arrow would split it into letters
         raise UserError("one text is given where a list of texts is needed")
     if not isinstance(texts, pa.Array | pa.ChunkedArray):

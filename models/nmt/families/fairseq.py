@@ -48,14 +48,10 @@ class Loaded(NamedTuple):
 
 
 class FairseqModel(NmtModel):
-    """A folder with one or more checkpoints of fairseq.
+    """A folder with checkpoints (`*.pt`), dictionaries (`dict.<language>.txt`) and a tokeniser.
 
-    - A model from `train_nmt`: `checkpoint.pt`, `dict.<source>.txt`, `dict.<target>.txt` and
-      `sentencepiece.model`.
-    - A published model: `model.pt`, the dictionaries and `bpecodes`.
-
-    If a folder has several checkpoints, the path `DIR/model1.pt` selects one of them, and
-    `DIR/model1.pt:model2.pt` selects the average of two.
+    If a folder has several checkpoints, the path `DIR/model1.pt` selects one checkpoint, and
+    `DIR/model1.pt:model2.pt` selects the average of two checkpoints.
     """
 
     family = "fairseq"

@@ -1,8 +1,4 @@
-"""Models in Marian's own format: weights in NumPy's format and vocabularies.
-
-Before CTranslate2 converts a model, this module adds settings that older versions of Marian did not
-write, and Marian's position embeddings, which differ from CTranslate2's.
-"""
+"""Models in Marian's own format: weights in NumPy's format and vocabularies."""
 
 from __future__ import annotations
 
@@ -27,7 +23,7 @@ _SUBWORDS = ("source.spm", "target.spm")
 _NO_MODEL = re.compile(r".*\.(optimizer|orig|alphas)\.npz")
 _TOKEN = re.compile(r"^(?:\? )?(.+?)\n?: +(\d+)$", re.MULTILINE)  # a line may end after a key
 _LARGEST = {"(enc|dec)-depth": 1000, ".*(dim|heads).*": 1 << 20}
-_OLDER: dict[str, Any] = {  # settings that older versions lack
+_OLDER: dict[str, Any] = {  # settings that older versions of Marian do not write
     "transformer-decoder-autoreg": "self-attention", "transformer-ffn-activation": "swish",
     "transformer-guided-alignment-layer": "last", "transformer-no-projection": False,
     "transformer-postprocess-emb": "d",
@@ -160,7 +156,7 @@ def _names(given: dict[str, Any], key: str) -> list[str]:
 
 
 def _sinusoids(dim: int) -> Any:
-    """Compute Marian's position embeddings. CTranslate2 would divide by `dim // 2`."""
+    """Compute Marian's position embeddings, which differ from CTranslate2's."""
     rates = np.exp(np.arange(dim // 2) * -np.log(10000) / (dim // 2 - 1))
     angles = np.arange(POSITIONS)[:, None] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)

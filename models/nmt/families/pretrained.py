@@ -42,10 +42,7 @@ _NEVER = -1e4  # a logit with probability 0, within float16's range
 
 
 class PretrainedModel(NmtModel):
-    """A model of Transformers, whose family is in `table`.
-
-    `tokens` (of the encoder) and `target_tokens` (of the decoder) have one token per embedding.
-    """
+    """A model of Transformers, whose family is in `table`."""
 
     family = "Hugging Face"
     files: tuple[tuple[str, ...], ...] = (

@@ -69,7 +69,7 @@ MARIAN = Family(
     tags=r">>(.+)<<",
     before=(TARGET,),
     forced=(),
-    barred=("<pad>",),  # the decoder starts with it
+    barred=("<pad>",),  # the decoder's first input
 )
 M2M100 = Family(
     name="M2M100",
@@ -129,7 +129,7 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
             return replace(NLLB, before=(), after=("</s>", SOURCE))
         return NLLB
     if kind == "mbart":
-        # The decoder of mBART-25 starts with a language, that of mBART-50 with the end of sentence.
+        # mBART-25's decoder starts with a language, mBART-50's decoder with the end of sentence.
         starts = config.get("decoder_start_token_id") == config.get("eos_token_id", 2)
         return MBART50 if name.startswith("MBart50") or starts else MBART25
     if kind in ("t5", "mt5"):
