@@ -1,4 +1,4 @@
-"""The number of CPU cores that a process may use."""
+"""CPU cores and instruction sets that a process may use."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ CORES = "PARALOOM_CORES"
 
 
 def cores() -> int:
-    """Return the number of cores in this process's CPU affinity, at most `PARALOOM_CORES`."""
+    """Return the number of CPU cores that this process may use, at most `PARALOOM_CORES`."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         available = len(os.sched_getaffinity(0))
     else:
@@ -18,9 +18,9 @@ def cores() -> int:
 
 
 def allow_avx512() -> None:
-    """Make CTranslate2 use AVX-512 on CPUs with VNNI.
+    """Make CTranslate2 use AVX-512 instead of AVX2 on CPUs with VNNI.
 
-    CTranslate2's default is AVX2, because AVX-512 lowers the clock rate of older CPUs.
+    AVX-512 lowers the clock rate of older CPUs, which do not have VNNI.
     """
     try:
         flags = Path("/proc/cpuinfo").read_text().split("flags", 2)[1].split("\n")[0].split()

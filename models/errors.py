@@ -4,25 +4,25 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_EXTRAS = {  # extras in pyproject.toml, and the modules that each extra installs
+_EXTRAS = {  # modules that each extra of pyproject.toml installs
     "chat": ("openai",),
     "dataflow": ("google",),
     "fairseq": ("fairseq", "fairseq_cli"),
     "judge": ("flask", "krippendorff"),
     "s3": ("boto3", "botocore"),
     "spacy": ("spacy",),
-    "mine": ("faiss",),  # also for `triplets`
-    "translate": ("ctranslate2", "sacrebleu", "sentencepiece", "transformers"),  # also for `train`
+    "mine": ("faiss",),
+    "translate": ("ctranslate2", "sacrebleu", "sentencepiece", "transformers"),
     "train": ("safetensors", "sentence_transformers", "sklearn", "tokenizers", "torch"),
 }
 _MISSING = re.compile(r"No module named '(\w+)")
 
 
 class UserError(Exception):
-    """An error that the user can correct, such as a bad row or configuration key, or a full disk.
+    """An error that the user can correct, such as a wrong configuration key or a full disk.
 
-    The message is one line that names the cause and, if possible, the remedy. The command line
-    prints the message without a traceback and exits with code 2.
+    The message is one line with the cause and, if possible, the remedy. The command line prints
+    the message without a traceback and exits with code 2.
     """
 
 
@@ -32,15 +32,12 @@ def one_line(text: object) -> str:
 
 
 class EmptyFileError(UserError):
-    """A file has no rows. Callers may catch this error where empty shards are allowed."""
+    """A file has no rows. Callers that accept empty shards may catch this error."""
 
 
 @contextmanager
 def reading(what: object) -> Iterator[None]:
-    """Add the note `what`, the name of the data that is read, to every exception in the block.
-
-    The command line prints the note before the error's message.
-    """
+    """Add a note with the name of the data, `what`, to every exception that the block raises."""
     try:
         yield
     except BaseException as error:
@@ -50,10 +47,7 @@ def reading(what: object) -> Iterator[None]:
 
 @contextmanager
 def in_one_line(what: str) -> Iterator[None]:
-    """Convert a library's errors in the block to a UserError whose message begins with `what`.
-
-    `SystemExit` and the panics of Rust libraries are converted, too.
-    """
+    """Convert errors in the block to a UserError whose message begins with `what`."""
     try:
         yield
     except UserError:
@@ -62,15 +56,15 @@ def in_one_line(what: str) -> Iterator[None]:
         failed = isinstance(error, Exception | SystemExit)
         if not failed and type(error).__name__ != "PanicException":
             raise
-        reason = getattr(error, "strerror", None)  # from the operating system
-        # PyTorch's message begins with the advice to unpickle the file. Omit this advice.
+        reason = getattr(error, "strerror", None)
+        # Omit the beginning of PyTorch's message, which advises to unpickle the file.
         text = str(error).rpartition("from a trusted source.")[2]
         reason = reason or f"{type(error).__name__}: {one_line(text)}"
         raise UserError(f"{what} ({reason})") from error
 
 
 def missing_extra(text: str) -> str | None:
-    """Return how to install the library that an error message reports as missing, or None.
+    """If an error message reports a missing library, return how to install the library.
 
     >>> missing_extra("ModuleNotFoundError: No module named 'sklearn.svm'")
     "sklearn is not installed: pip install 'paraloom[train]'"

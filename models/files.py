@@ -22,11 +22,11 @@ from paraloom.models.errors import UserError, in_one_line
 T = TypeVar("T", bound=Hashable)
 
 LOCKS = "PARALOOM_LOCKS"
-"""Environment variable. The value `off` disables locks on file systems that do not support them."""
+"""Environment variable. Set it to `off` if the file system does not support locks."""
 
-_LARGE = 1 << 20  # bytes; smaller files are digested as fast as a cached digest is read
+_LARGE = 1 << 20  # bytes; computing the digest of a smaller file is as fast as reading the cache
 _SHA256 = re.compile(rb"[0-9a-f]{64}")
-_SETTLED = 2.0  # seconds; two changes within this time may leave a file the same timestamps
+_SETTLED = 2.0  # seconds; a file that changes twice within this time may keep its timestamps
 
 
 PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")  # suffix of a compressed file
@@ -66,7 +66,7 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
             yield new
             for file in new.rglob("*"):
                 if file.is_file() and not file.is_symlink():
-                    with suppress(OSError):  # some libraries write files that only the owner reads
+                    with suppress(OSError):  # let other users read the file, if the umask allows it
                         file.chmod(file.stat().st_mode | new.stat().st_mode & 0o666)
                     _flush(file)
             if not _exchanged(new, path):
@@ -76,7 +76,7 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
 
 
 def _exchanged(new: Path, path: Path) -> bool:
-    """Exchange two folders atomically. Return False if the system or file system cannot."""
+    """Exchange two folders atomically, and return whether this succeeded."""
     here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE on Linux
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     paths = (here, os.fsencode(new), here, os.fsencode(path))
@@ -84,17 +84,16 @@ def _exchanged(new: Path, path: Path) -> bool:
 
 
 def _former(scratch: Path, path: Path) -> Path:
-    """Return the path of the replaced folder, until it is deleted."""
     return scratch / f"{path.name}.former"
 
 
 def finish_killed(path: Path) -> None:
     """Remove the temporary folders of killed calls of `atomic_folder(path)`.
 
-    If a call was killed between its two renames, its new folder is renamed to `path` first.
+    If a killed call had already moved the old folder, rename the new folder to `path` first.
     """
     for scratch in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
-        if not scratch.name[-8:].isdigit():  # digits only: a user's folder that ends in a date
+        if not scratch.name[-8:].isdigit():  # eight digits may be a date in a user's folder name
             with suppress(OSError), _locked_folder(scratch):
                 _finish(scratch, path)
 
@@ -107,11 +106,9 @@ def _finish(scratch: Path, path: Path) -> None:
 
 @contextmanager
 def _scratch(path: Path) -> Iterator[Path]:
-    """Create a locked folder beside `path`, and remove the folder after the block.
-
-    The folder is locked before it gets the name that `finish_killed` searches for.
-    """
+    """Create a locked folder beside `path`, and remove the folder after the block."""
     folder = temporary_path(path)
+    # Until the folder is locked, it has a name that `finish_killed` does not find.
     new = folder.with_name(f"{folder.name}-")
     new.mkdir()
     with ExitStack() as lock:
@@ -138,18 +135,18 @@ def _locked_folder(folder: Path) -> Iterator[None]:
 
 
 def looked_up(path: str) -> str:
-    """Return a note on the current folder for a relative path, and "" for other paths."""
+    """Return a note for messages that names the current folder, or "" if `path` is absolute."""
     relative = "://" not in path and not Path(path).is_absolute()
     return f" (relative to the current folder, {Path.cwd()})" if relative else ""
 
 
 def own_place(file: Path) -> Path:
-    """Make a path absolute, without links among its folders. A link to a file keeps its name."""
+    """Make a path absolute. Links to folders are resolved, but not a link to the file itself."""
     return file.parent.resolve() / file.name
 
 
 def distinct_names(choices: Sequence[Sequence[T]]) -> list[T]:
-    """Choose a name for each item: the first one that no other item has, or else the last.
+    """Choose a name for each item: the first name that distinguishes the item, or its last name.
 
     >>> distinct_names([("dev", "a/dev"), ("test", "a/test"), ("test", "b/test")])
     ['dev', 'a/test', 'b/test']
@@ -166,7 +163,7 @@ def distinct_names(choices: Sequence[Sequence[T]]) -> list[T]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise a UserError before long work if a file cannot be written."""
+    """Raise a UserError if a file cannot be written. Call this function before long work."""
     with _writing(path):
         if path.is_dir():
             raise OSError("Is a directory")
@@ -174,8 +171,7 @@ def check_writable(path: Path) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a random hidden path beside `path`, with a suffix that cannot be a date."""
-    # tempfile ignores the umask when it creates files.
+    """Return a random hidden path beside `path`. The module tempfile would ignore the umask."""
     return path.parent / f".{path.name}.{secrets.token_hex(4)[1:]}f"
 
 
@@ -188,7 +184,7 @@ def user_cache() -> Path:
 def locked(path: Path, busy: str | None = None) -> Iterator[None]:
     """Create a file and lock it exclusively during the block.
 
-    If another process has the lock, wait. With `busy`, raise a UserError with this message instead.
+    If another process has the lock, wait, or raise a UserError with the message `busy` if given.
     """
     with _writing(path):
         stream = path.open("a+b")
@@ -201,36 +197,29 @@ def locked(path: Path, busy: str | None = None) -> Iterator[None]:
         except OSError as error:
             raise UserError(
                 f"{path}: cannot be locked ({error.strerror}); if this file system has no locks, "
-                f"set {LOCKS}=off, and let only one paraloom work there at a time"
+                f"set {LOCKS}=off, and run only one paraloom command there at a time"
             ) from error
         yield
 
 
 def _lock(stream: IO[bytes], *, wait: bool) -> None:
-    """Lock a file exclusively. If it is locked exclusively, wait or raise a BlockingIOError.
-
-    Without `wait`, a shared lock also raises this error, after 5 seconds.
-    """
+    """Lock a file exclusively. If another process has a lock, wait or raise a BlockingIOError."""
     for _ in range(500):
         try:
             return fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            # `paraloom status` has a shared lock for a moment. An exclusive lock raises here, too.
+            # The next line raises the error if the other lock is exclusive. `paraloom status` has
+            # a shared lock for a moment, so wait up to 5 seconds for the end of a shared lock.
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
             time.sleep(0.01)
     raise BlockingIOError
 
 
 def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
-    """Return the SHA-256 of a file, or of a folder's relative paths and files, in hexadecimal.
+    """Return the hexadecimal SHA-256 of a file, or of a folder's relative paths and contents.
 
-    In a folder, these files are ignored:
-
-    - hidden files and files in hidden folders, such as caches
-    - a stage's record, and model cards that Paraloom wrote
-    - the relative paths in `ignored`
-
-    Digests of large files are cached by `kept_digest`.
+    In a folder, hidden paths, the stage's record, model cards that Paraloom wrote, and the relative
+    paths in `ignored` are skipped. Digests of large files are cached.
     """
     path = Path(path)
     if path.is_dir():
@@ -262,7 +251,7 @@ def kept_digest(
 
     Args:
         place: the absolute path or address of the file.
-        state: returns the present state of the file, in the form of `file_state`.
+        state: returns the values of `file_state` for the file.
         compute: reads the file and returns its SHA-256.
     """
     started, (before, _) = time.time(), state()
@@ -285,7 +274,7 @@ def digest_record(place: str, state: list[Any]) -> Path:
 
 
 def file_state(path: Path) -> tuple[list[Any], float]:
-    """Return a value that differs if a file may have changed, and the time of the last change."""
+    """Return metadata that differ after a file changes, and the time of its last change."""
     of = path.stat()
     state = [of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns]
     return state, max(of.st_mtime, of.st_ctime)
@@ -293,11 +282,9 @@ def file_state(path: Path) -> tuple[list[Any], float]:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Create the folder of `path`, and convert write errors in the block to a UserError.
-
-    Special files are refused, because a rename would replace a device such as /dev/null.
-    """
+    """Create the folder of `path`, and convert write errors in the block to a UserError."""
     try:
+        # A rename would replace a device such as /dev/null.
         if path.exists() and not path.is_file() and not path.is_dir():
             raise OSError("it is not a regular file; choose another path")
         path.parent.mkdir(parents=True, exist_ok=True)

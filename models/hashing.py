@@ -1,7 +1,4 @@
-"""Fast hash functions of 64-bit integers and of texts.
-
-Integers are hashed with SplitMix64 (Steele, Lea and Flood, 2014), and texts with XXH3.
-"""
+"""Hashes of integers by SplitMix64 (Steele, Lea and Flood, 2014), and of texts by XXH3."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def splitmix64(x: NDArray[np.uint64], seed: int = 0) -> NDArray[np.uint64]:
-    """Hash each number with a seed. A change of one input bit changes about half the output."""
+    """Return the hash of each number in `x`, which also depends on `seed`."""
     with np.errstate(over="ignore"):
         x = x + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -19,7 +16,7 @@ def splitmix64(x: NDArray[np.uint64], seed: int = 0) -> NDArray[np.uint64]:
 
 
 def threshold(share: float) -> np.uint64:
-    """Return the largest hash in the lowest `share` of all 64-bit hashes."""
+    """Return the bound below which the fraction `share` of all 64-bit hashes lies."""
     return np.uint64(min(int(share * 2**64), 2**64 - 1))
 
 

@@ -18,7 +18,7 @@ _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
 _FILES = re.compile(r"([\w-]+/)?[^/]+\.(json|model|spm|txt)|README\.md|model\.bin")
 _WEIGHTS = (r"model(-\d+-of-\d+)?\.safetensors", r"pytorch_model(-\d+-of-\d+)?\.bin")
 
-# Modules and types of torch that settings may name. Libraries call the objects that settings name.
+# Only these names of torch may occur in settings, because libraries call what settings name.
 _TORCH = re.compile(r"torch\.(nn\.(modules\.\w+\.)?[A-Z]\w*|(b?float|q?u?int)\d\w*)")
 
 
@@ -32,10 +32,7 @@ def is_hub_name(model: str) -> bool:
 
 
 def fetch(model: str, key: str = "nmt.model") -> Path:
-    """Return the folder of a model, and download a model on the Hub if it is not cached.
-
-    All files of a download belong to one commit. Errors name the configuration `key`.
-    """
+    """Return the folder of a model. A model on the Hub is downloaded if it is not cached."""
     if not is_hub_name(model):
         return Path(model)
     if folder := cached(model):
@@ -100,7 +97,7 @@ def check_index(file: Path) -> None:
 def brings_code(file: Path, name: str) -> UserError:
     """Return the error for a file that names third-party code."""
     return UserError(
-        f"{file}: the model cannot be loaded: it brings code of its own "
+        f"{file}: the model cannot be loaded: it needs third-party code "
         f"({one_line(name)}), which is not run"
     )
 
@@ -108,14 +105,13 @@ def brings_code(file: Path, name: str) -> UserError:
 def fetch_dataset(
     name: str, choose: Callable[[list[str], Path], list[str]], asked: Sequence[Any], key: str
 ) -> tuple[Path, list[str]]:
-    """Fetch files of a data set, and return their folder in the Hub's cache and their names.
+    """Fetch files of a data set. Return the folder in the Hub's cache, and the names of the files.
 
-    All files belong to one commit. A complete download is reused without a network. The data set's
-    code is not run.
+    A complete download is reused without a network. The data set's code is not run.
 
     Args:
         choose: selects files, given all file names and the path of the card, which may be missing.
-        asked: further values that the selection depends on.
+        asked: values on which `choose` depends. With other values, files are selected again.
         key: configuration key that errors name.
     """
     import huggingface_hub
@@ -144,14 +140,13 @@ def fetch_dataset(
 
 
 def _parts(name: str) -> tuple[str, str | None]:
-    """Split a Hub name into repository and revision."""
     match = _NAME.fullmatch(name)
     assert match
     return match[1], match[2]
 
 
 def _answering(name: str, key: str, kind: str) -> AbstractContextManager[None]:
-    """Convert errors of the Hub or the network to a UserError that describes a workaround."""
+    """Convert errors of the Hub or the network to a UserError with advice."""
     repo, _, revision = name.partition("@")
     version = f" --revision {revision}" if revision else ""
     version += " --repo-type dataset" if kind != "model" else ""
@@ -174,7 +169,7 @@ def needed(names: Sequence[str]) -> list[str]:
 def _weights(names: Sequence[str]) -> list[str]:
     """Select the weight files in a model's folder and in its module folders.
 
-    Each folder's files have the first format in `_WEIGHTS` that the folder contains.
+    From each folder, select only the first format in `_WEIGHTS` that the folder contains.
 
     >>> _weights(["pytorch_model.bin", "model.safetensors", "2_Dense/pytorch_model.bin"])
     ['model.safetensors', '2_Dense/pytorch_model.bin']

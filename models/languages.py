@@ -43,7 +43,7 @@ LANGUAGES = dict(entry.split(" ", 1) for entry in " ".join(_TABLE.split()).split
 
 
 def parse_language(code: str) -> Language | None:
-    """Parse a language code such as `cs`, `ces`, `cs_CZ` or `ces_Latn`; None if it is invalid.
+    """Parse a code such as `cs`, `ces`, `cs_CZ` or `ces_Latn`. Return None if it is invalid.
 
     >>> parse_language("ces_Latn").language, parse_language("cz")
     ('cs', None)
@@ -56,7 +56,7 @@ def parse_language(code: str) -> Language | None:
 
 
 def no_code(code: str) -> str:
-    """Return an error message with a likely correction for an invalid code, and "" for a valid one.
+    """Return "" for a valid language code, and an error message for an invalid code.
 
     >>> no_code("cz"), no_code("cs")
     ('cz is not a language code; Czech is cs', '')
@@ -85,10 +85,10 @@ def differ(code: str, other: str) -> bool:
 
 @cache
 def short_code(code: str) -> str:
-    """Return the shortest code of a language, which is the same for all codes of the language.
+    """Convert all codes of a language to the same short code.
 
-    The region and the language's usual script are omitted. A country code (`cz`, `jp`) is replaced
-    by the code of the country's most spoken language. An unknown code is returned in lower case.
+    The region and the language's usual script are omitted. For a country code (`cz`, `jp`), return
+    the code of the country's most spoken language. Return an unknown code in lower case.
 
     >>> [short_code(code) for code in ("ces_Latn", "cz", "en-GB", "zho_Hans", "sr-Latn")]
     ['cs', 'cs', 'en', 'zh', 'sr-Latn']

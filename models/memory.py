@@ -1,4 +1,4 @@
-"""Peak memory, limits on the memory of a loaded model, and faster imports."""
+"""Peak memory, memory limits for untrusted files, and faster imports."""
 
 import gc
 import importlib
@@ -28,7 +28,7 @@ def import_fast(name: str) -> None:
 
 
 def peak_memory() -> int:
-    """Return the peak resident memory since the start of the process or `forget_peak`, in bytes."""
+    """Return this process's peak resident memory, in bytes, since the last `forget_peak`."""
     with suppress(OSError):
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -38,7 +38,7 @@ def peak_memory() -> int:
 
 
 def forget_peak() -> None:
-    """Reset the peak to the present memory. Only Linux supports this."""
+    """Reset the peak that `peak_memory` returns. Only Linux supports this."""
     with suppress(OSError):
         _CLEAR.write_text("5")
 
@@ -54,14 +54,14 @@ def check_zip(path: Path, archive: zipfile.ZipFile) -> None:
 def bounded_by_files(folder: Path) -> Iterator[None]:
     """Limit the total size of the tensors that this thread creates in the block.
 
-    The limit is a multiple of the size of a model's files. Libraries allocate all tensors that
-    config.json describes before they read the weights, so a false config.json could exhaust memory.
+    The limit depends on the size of the model's files in `folder`. Without it, a wrong config.json
+    could exhaust the memory: libraries allocate the tensors before they read the weights.
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
     files = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    most = 4 * files + _SPARE  # one-byte numbers become float32
+    most = 4 * files + _SPARE  # a weight of 1 byte in a file may become a float32 (4 bytes)
 
     class Bounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
         made = 0
@@ -71,10 +71,10 @@ def bounded_by_files(folder: Path) -> Iterator[None]:
         ) -> Any:
             kwargs = kwargs or {}
             names = {argument.name for argument in func._schema.arguments}
-            # Operators with these arguments allocate a tensor; copies have `non_blocking`, too.
+            # Operators with these arguments create a tensor. `non_blocking` occurs only in copies.
             makes = names >= {"device", "pin_memory"} and "non_blocking" not in names
             if makes and str(kwargs.get("device")) != "meta":
-                # On the device meta, a tensor has a size but uses no memory.
+                # Get the size from a tensor on the device meta, which uses no memory.
                 self.made += func(*args, **{**kwargs, "device": torch.device("meta")}).nbytes
                 if self.made > most:
                     raise MemoryError
@@ -88,6 +88,6 @@ def bounded_by_files(folder: Path) -> Iterator[None]:
         if bounded.made <= most:
             raise
         raise UserError(
-            f"{folder}: the model cannot be loaded: its settings describe {bounded.made:,} "
-            f"bytes or more, its files have {files:,}"
+            f"{folder}: the model cannot be loaded: its settings describe at least "
+            f"{bounded.made:,} bytes, but its files have only {files:,}"
         ) from error

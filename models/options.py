@@ -30,7 +30,7 @@ Nearness = Annotated[float, Field(ge=0.5, le=1)]
 
 @dataclass(frozen=True, slots=True)
 class InputPath:
-    """Mark of a configuration key whose value is a path of an input, or a list of such paths."""
+    """Mark of a configuration key whose value is an input path or a list of input paths."""
 
     copied: bool = True  # whether the path is copied from an object store before a stage reads it
     checked: bool = True  # whether the path must exist when a run starts
@@ -48,7 +48,7 @@ Change = Callable[[str, str, InputPath], str]
 
 
 class Options(BaseModel):
-    """Base class of a section of the configuration. Options are immutable."""
+    """A section of the configuration. Options are immutable."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -59,18 +59,14 @@ class Options(BaseModel):
     )
 
     def __init__(self, **values: Any) -> None:
-        """Check the values, and convert mappings to sections.
-
-        Raises:
-            ValueError: a key or value is wrong. The message is one line that names the key.
-        """
+        """Check the values. Raise a ValueError with one line that names the wrong key."""
         try:
             super().__init__(**values)
         except ValidationError as error:
             raise ValueError(_first_problem(type(self), values, error)) from None
 
     def model_post_init(self, context: Any, /) -> None:
-        """Call `_check` on the values."""
+        """Call `_check`."""
         self._check()
 
     def _check(self) -> None:
@@ -84,7 +80,7 @@ class Options(BaseModel):
         return cls(**values)
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with other values, which are checked."""
+        """Return a checked copy with changed values."""
         given = {name: getattr(self, name) for name in self.model_fields_set}
         copy = type(self)(**{**given, **changes})
         object.__setattr__(copy, "__pydantic_private__", self.__pydantic_private__)
@@ -95,7 +91,7 @@ class Options(BaseModel):
         return type(self).model_fields
 
     def files(self, select: Callable[[InputPath], bool] = lambda _: True) -> dict[str, str]:
-        """Return the input paths whose mark `select` accepts, by key (`input.data[0]`)."""
+        """Return the input paths, by key such as `input.data[0]`, whose mark `select` accepts."""
         found: dict[str, str] = {}
 
         def visit(key: str, path: str, mark: InputPath) -> str:
@@ -138,7 +134,7 @@ def _mark(hint: Any) -> InputPath | None:
 
 
 def _first_problem(cls: type[Options], values: dict[str, Any], error: ValidationError) -> str:
-    """Describe one pydantic error in one line: the first unknown key, or else the first error."""
+    """Describe the first unknown key in one line, or the first error if all keys are known."""
     errors = error.errors(include_url=False)
     first = next((item for item in errors if item["type"] == "extra_forbidden"), errors[0])
     if not first["loc"]:  # from `_check`, whose message names the key
@@ -152,7 +148,8 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
         return f"{name}: is missing"
     if first["type"] == "value_error":  # from the `_check` of an inner section
         return f"{''.join(_path(values, first['loc']))}.{first['ctx']['error']}"
-    # For a union, pydantic has one error per type. The best-fitting type's error is the deepest.
+    # For a union, pydantic reports an error for each type. The type that fits best has the error
+    # with the longest path.
     found = [(_path(values, item["loc"]), item) for item in errors if item["loc"][0] == name]
     path, problem = max(found, key=lambda item: len(item[0]))
     said = [_said(item) for at, item in found if at == path]
@@ -170,7 +167,7 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
 
 
 def _said(problem: ErrorDetails) -> str:
-    """Return pydantic's message for a problem without class names."""
+    """Return pydantic's message, but without names of classes."""
     if problem["type"] in ("model_type", "dict_type", "model_attributes_type"):
         return "must be key: value"
     if problem["type"] == "union_tag_invalid":
@@ -180,7 +177,7 @@ def _said(problem: ErrorDetails) -> str:
 
 
 def _path(value: Any, steps: tuple[int | str, ...]) -> list[str]:
-    """Return the path to an error without pydantic's names of union members."""
+    """Return the path of an error in the configuration, without pydantic's names of types."""
     path: list[str] = []
     for step in steps:
         if isinstance(value, list) and isinstance(step, int):

@@ -1,7 +1,6 @@
-"""Printing of text on standard output and standard error.
+"""Printing of text, which may come from untrusted files.
 
-Printed sentences and names may come from untrusted files. A terminal would execute the escape
-sequences in them, so control characters are replaced by a visible form.
+A terminal would execute escape sequences in a text, so control characters are made visible.
 """
 
 import ctypes
@@ -41,24 +40,24 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 class Lossy:
-    """A stream for messages and logs. It ignores write errors, such as a full disk."""
+    """A stream for messages and logs that ignores errors, such as a full disk."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write text and ignore errors."""
+        """Write text."""
         with suppress(OSError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush the stream and ignore errors."""
+        """Flush the stream."""
         with suppress(OSError):
             self._stream.flush()
 
     def close(self) -> None:
-        """Close the stream and ignore errors."""
+        """Close the stream."""
         with suppress(OSError):
             self._stream.close()
 
@@ -92,7 +91,7 @@ def show(text: object = "", stream: IO[str] | None = None) -> None:
 
 
 def not_text(text: str) -> str | None:
-    """Return why a text cannot be a path or be written as UTF-8, or None if it can."""
+    """Return the reason why a text cannot be used as a path or value, or None if it can."""
     if "\0" in text:
         return "contains a NUL character"
     try:

@@ -15,8 +15,8 @@ from rich.text import Text
 from paraloom.models.printing import on_one_line, say
 
 _LINE_EVERY = 15.0  # seconds between lines
-SHOW_CURSOR = "\x1b[?25h\n"  # escape sequence that shows the cursor again
-_WHOLE_TIME = 1e9  # seconds over which the rate is averaged; longer than any work
+SHOW_CURSOR = "\x1b[?25h\n"
+_WHOLE_TIME = 1e9  # seconds; average the rate since the start, instead of the last 30 s
 
 listeners: list[Callable[[int], None]] = []
 """Functions that receive the number of sentences in a batch. Only the last function is called."""
@@ -43,7 +43,7 @@ class Meter:
         self._printed = time.monotonic()
 
     def set(self, done: float, *, total: float | None = None, **fields: Any) -> None:
-        """Set the number of finished units. The field `note` is printed beside the rate."""
+        """Set the number of finished units, and a text `note` to print beside the rate."""
         self._bar.update(self._task, completed=done, total=total, **fields)
         if self._bar.disable and time.monotonic() - self._printed >= _LINE_EVERY:
             self._printed = time.monotonic()

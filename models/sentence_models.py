@@ -1,4 +1,4 @@
-"""Loading of sentence-transformers models, which are not trusted: third-party code is not run."""
+"""Loading of sentence-transformers models without running code from their folders."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 def find_model(
     name: str, option: str = "score.sentence_model", settings: str = "modules.json"
 ) -> Path:
-    """Return a model's folder, given its path or Hub name.
-
-    The folder must contain the file `settings`. Errors name the configuration key `option`.
-    """
+    """Return the folder of a model. `name` is a path or a Hub name. `settings` must exist there."""
     folder = hub.fetch(name, option)
     if not (folder / settings).is_file():
         raise UserError(
@@ -37,7 +34,7 @@ find_cross_encoder = partial(find_model, option="score.cross_encoder_model", set
 
 
 def load_sentence_model(folder: Path) -> SentenceTransformer:
-    """Load a model that computes sentence vectors, on a GPU if available."""
+    """Load a model that computes sentence vectors, on a GPU if there is one."""
     from sentence_transformers import SentenceTransformer
 
     model: SentenceTransformer = load(
@@ -47,11 +44,11 @@ def load_sentence_model(folder: Path) -> SentenceTransformer:
 
 
 def load(build: Callable[[], Any], folder: Path) -> Any:
-    """Check that a model's settings are harmless, and call a library's function to load it."""
+    """Check that a model's settings are harmless, and load the model with `build`."""
     from transformers.utils import logging
 
     _check_settings(folder)
-    hide_progress: Any = logging.disable_progress_bar  # of the loading of weights
+    hide_progress: Any = logging.disable_progress_bar
     hide_progress()
     with in_one_line(f"{folder}: the model cannot be loaded"), bounded_by_files(folder):
         return build()
@@ -59,16 +56,16 @@ def load(build: Callable[[], Any], folder: Path) -> Any:
 
 _TRUSTED = ("sentence_transformers.", "torch.nn.", "paraloom.models.embeddings.")
 _NAMING = ("modules.json", "router_config.json", "config.json")  # files with class names
-_CLASSES = ("type", "activation_function", "activation_fn")  # keys with class names in them
-# Upper limits of settings. Larger values would cost much time, or memory for Python objects, and
-# `bounded_by_files` limits only the memory of tensors.
+_CLASSES = ("type", "activation_function", "activation_fn")  # keys whose values are class names
+# Upper limits of settings, by pattern of the key. Larger values would cost much time, or memory
+# outside tensors, which `bounded_by_files` does not limit.
 _LARGEST = {
     r".*(layer|block|depth|stage|expert|group|head)(s|_sizes)?": 1_000,
     r"num_labels": 1 << 16,
     r".*positions?(_embeddings)?": 1 << 20,
 }
-# A module's settings may contain arguments of Transformers' loaders. Some arguments are dangerous:
-# `weights_only: false` would unpickle. Only the arguments in `_HARMLESS` are allowed.
+# Keys for arguments of Transformers' loaders. Only the arguments in `_HARMLESS` are allowed,
+# because the argument `weights_only: false`, for example, would unpickle objects.
 _FOR_LOADERS = re.compile(r"(model|tokenizer|processor|config)_(args|kwargs)")
 _HARMLESS = {
     *("dtype", "torch_dtype", "attn_implementation", "add_pooling_layer", "padding_side"),
@@ -77,11 +74,10 @@ _HARMLESS = {
 
 
 def _check_settings(folder: Path) -> None:
-    """Raise a UserError if the settings name third-party code, huge sizes, or loaders' arguments.
+    """Raise a UserError if the settings name third-party code, huge sizes or unsafe arguments.
 
-    The check for third-party code is necessary because sentence-transformers imports a class from a
-    Python file in the model's folder even without `trust_remote_code`. A link to a folder is an
-    error, because the settings behind the link would not be checked.
+    sentence-transformers imports classes from Python files in the model's folder, even without
+    `trust_remote_code`. Settings in a linked folder would not be checked, so links are refused.
     """
     for file in sorted(folder.rglob("*")):
         if file.is_dir() and file.is_symlink():

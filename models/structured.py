@@ -52,7 +52,7 @@ def read_json(path: Path, kind: type[T], what: str) -> T:
 
 
 def parse_json(data: bytes | str, kind: type[T]) -> T:
-    """Parse JSON and convert it to the type `kind`. Raise a ValueError if it does not fit."""
+    """Parse JSON as the type `kind`. Raise a ValueError if the JSON does not fit the type."""
     try:
         return TypeAdapter(kind).validate_json(data)
     except ValidationError as error:
@@ -62,7 +62,7 @@ def parse_json(data: bytes | str, kind: type[T]) -> T:
 
 
 def settings_in(values: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the keys of all mappings in JSON or YAML, at any depth, and their values."""
+    """Yield every key with its value, from mappings at any depth of JSON or YAML."""
     for inner in values if isinstance(values, list) else ():
         yield from settings_in(inner)
     for key, value in values.items() if isinstance(values, dict) else ():
@@ -71,9 +71,9 @@ def settings_in(values: Any) -> Iterator[tuple[str, Any]]:
 
 
 def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
-    """Raise an error if an integer in a file's values, at any depth, is too large.
+    """Raise a UserError if an integer in a file's values, at any depth, is too large.
 
-    `largest` maps patterns of keys to bounds. The first pattern that matches a key applies.
+    `largest` maps patterns of keys to maximum values. The first pattern that matches applies.
     """
     for key, value in settings_in(values):
         most = next((bound for keys, bound in largest.items() if re.fullmatch(keys, key)), None)
@@ -112,7 +112,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
-    """Count the values in a node after the expansion of aliases. `known` caches the counts."""
+    """Return the number of values in a node with expanded aliases. `known` caches the numbers."""
     if node not in known:
         known[node] = 0  # the count is not finished
         pairs = isinstance(node, yaml.MappingNode)

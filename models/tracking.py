@@ -10,8 +10,8 @@ from typing import Any
 class Board:
     """Writer of TensorBoard event files for one training.
 
-    The files are written to `logs/tensorboard/<name>`, beside the model folder `<name>`. Earlier
-    event files there are deleted. Nothing is written if tensorboard is not installed.
+    The files are written to `logs/tensorboard/<name>`, beside the model folder `<name>`. They
+    replace earlier files. Nothing is written if tensorboard is not installed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -20,7 +20,7 @@ class Board:
         self.writer: Any = None
 
     def log(self, line: Mapping[str, Any]) -> None:
-        """Write the metrics of the training step `line["step"]`."""
+        """Write the metrics in `line` for the training step `line["step"]`."""
         with suppress(ImportError):
             from torch.utils.tensorboard import SummaryWriter
 

@@ -1,4 +1,4 @@
-"""Answers of a server, the candidates that they contain, and the usage of generators."""
+"""Requests to a chat server, its answers, and the candidates in an answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paraloom.models.text.cleaning import find_control
 
 
 class Request(NamedTuple):
-    """A prompt for a generator, and the sentences that the prompt contains."""
+    """A prompt for a generator. `given` are the pair's sentences in the prompt."""
 
     generator: ChatGenerator
     prompt: str
@@ -24,8 +24,7 @@ class Request(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Digest of everything that an answer depends on. The generator's name stands for the
-        server, whose address may change."""
+        """Digest of what determines an answer, without the server's address, which may change."""
         of = self.generator
         values = json.dumps([of.name, of.parameters(), self.prompt], sort_keys=True)
         return sha256(values.encode()).hexdigest()[:32]
@@ -37,7 +36,7 @@ _OBJECT = re.compile(r"[^{]*({.*})[^}]*", re.DOTALL)  # a JSON object within oth
 
 
 class Usage(BaseModel):
-    """Counts over answered requests. A resumed run counts each request once."""
+    """Totals over answered requests. A resumed run counts each request once."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -47,8 +46,8 @@ class Usage(BaseModel):
     tokens_out: int = 0
     seconds: float = 0.0  # sum of the response times
     models: list[str] = []  # names of the models on the server
-    first: float = 0.0  # times of the first and last answer, in seconds since the epoch
-    last: float = 0.0
+    first: float = 0.0  # time of the first answer, in seconds since the epoch
+    last: float = 0.0  # time of the last answer
 
     def __add__(self, other: Usage) -> Usage:
         times = [time for time in (self.first, other.first) if time]
@@ -64,15 +63,14 @@ class Usage(BaseModel):
         )
 
     def at_prices(self, prices: Mapping[str, float] | None) -> float | None:
-        """Return the cost at `input` and `output` prices per million tokens. Return None if there
-        are no prices or no token counts."""
+        """Return the cost at prices per million tokens, or None without prices or token counts."""
         if not prices or not (self.tokens_in or self.tokens_out):
             return None
         return (self.tokens_in * prices["input"] + self.tokens_out * prices["output"]) / 1e6
 
 
 class Choice(BaseModel):
-    """One choice of a response. `refused` is empty unless the model or a filter refused."""
+    """One choice of a response. `refused` is not empty if the model or a filter refused."""
 
     text: str = ""
     finish: str = ""
@@ -80,7 +78,7 @@ class Choice(BaseModel):
 
 
 class Answer(BaseModel):
-    """A stored answer to a request. If the server did not answer, `error` is the reason."""
+    """A stored answer to a request, or the reason in `error` why there is no answer."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -96,7 +94,7 @@ class Answer(BaseModel):
 
     @property
     def usage(self) -> Usage:
-        """Usage of this answer. An answer with an error does not count as a request."""
+        """Usage of this answer. A request with an error is not counted."""
         same = self.model_dump(include={"retries", "tokens_in", "tokens_out", "seconds"})
         models = [self.model] if self.model else []
         requests = int(not self.error)
@@ -104,7 +102,7 @@ class Answer(BaseModel):
 
 
 def parse(body: str) -> dict[str, Any]:
-    """Parse a response body into fields of `Answer`, or raise ValueError."""
+    """Return the fields of `Answer` that a response body contains, or raise a ValueError."""
     try:
         values = json.loads(body)
         usage = values.get("usage") or {}
@@ -115,7 +113,7 @@ def parse(body: str) -> dict[str, Any]:
             "tokens_in": int(usage.get("prompt_tokens") or 0),
             "tokens_out": int(usage.get("completion_tokens") or 0),
         }
-    except Exception as error:  # a value has another type, or is infinite
+    except Exception as error:  # for example, a value is missing, infinite or of another type
         raise ValueError("the response is no chat completion") from error
 
 
@@ -142,7 +140,7 @@ class Found(NamedTuple):
 
 
 def candidates(answer: Answer, request: Request) -> list[Found]:
-    """Return the `n` candidates in the answer to a request, or the reasons for their absence."""
+    """Return `n` candidates, as requested. For a missing candidate, return the reason."""
     n = request.generator.n
     if answer.error:
         return [Found(None, answer.error)] * n
@@ -159,7 +157,7 @@ def _found(choice: Choice, request: Request) -> list[Found]:
     texts = [choice.text]
     if request.generator.response == "json":
         text = choice.text
-        if not text.lstrip().startswith("{"):  # thoughts may contain braces
+        if not text.lstrip().startswith("{"):  # skip the model's thoughts, which may contain braces
             text = text.rpartition("</think>")[2]
         try:
             found = json.loads(_OBJECT.sub(r"\1", text))["paraphrases"]

@@ -1,7 +1,7 @@
 """Clients of servers with OpenAI's chat interface.
 
-This module, not the `openai` library, retries requests. All requests of a process can then observe
-the pauses that the server's headers ask for.
+This module retries requests itself, instead of the `openai` library. If a server limits the rate of
+requests (HTTP 429), all requests of the process to this server then wait.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ from paraloom.models.chat.answers import Answer, Request, parse
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError, one_line
 
-# Attempts for a request. If the server answered no request during these attempts, the job ends.
-# Otherwise only this request fails, or it is attempted again if the server returned HTTP 429.
+# Maximum number of attempts for a request. The job ends if the server answered no other request
+# during these attempts. Otherwise, only this request fails. HTTP 429 never makes a request fail.
 ATTEMPTS = 6
 FIRST_PAUSE = 1.0  # seconds, doubled after each attempt
 LONGEST_PAUSE = 300.0
@@ -36,8 +36,10 @@ _AGAIN = (408, 409, 425, 429)  # these and 5xx are retried
 
 
 class Clients:
-    """Sends requests to several models from an event loop in a separate thread. All threads of a
-    process share this object, with its connections and limits."""
+    """Connections to several models, with an event loop in a separate thread.
+
+    All threads of a process share one object, because its limits apply to the whole process.
+    """
 
     def __init__(self, generators: Iterable[ChatGenerator]) -> None:
         self._clients = {of.name: _Client(of) for of in generators}
@@ -45,8 +47,10 @@ class Clients:
         Thread(target=self._loop.run_forever, daemon=True).start()
 
     def ask(self, requests: Iterable[Request], keep: Callable[[Answer], None]) -> None:
-        """Send all requests, and pass each answer to `keep` on arrival, in the event loop's thread.
-        The first error cancels the other requests and is raised."""
+        """Send requests, and call `keep` for each answer in the event loop's thread.
+
+        The first error is raised, and cancels the other requests.
+        """
         work: dict[str, list[Request]] = defaultdict(list)
         for request in requests:
             work[request.generator.name].append(request)
@@ -64,7 +68,7 @@ class Clients:
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
-            future.cancel()  # in case the wait was interrupted
+            future.cancel()  # after an interrupt, such as Ctrl-C
 
 
 class _Client:
@@ -90,7 +94,7 @@ class _Client:
             keep(answer)
 
     async def _ask(self, key: str, prompt: str) -> Answer:
-        """Send a request, with retries. Return the answer, or an answer with an `error`."""
+        """Send a request, and retry it after errors. The answer may have an `error`."""
         of, random_pause, failures, since = self.generator, random.Random(key), 0, time.monotonic()
         for retries in itertools.count():
             await self._turn()
@@ -133,8 +137,8 @@ class _Client:
         await asyncio.sleep(begin - now)
 
     async def _send(self, prompt: str) -> tuple[int, Mapping[str, str], str]:
-        """Send a request once. Return the HTTP status (0 without a response), the headers, and the
-        body or the reason for a failure."""
+        """Send a request once. Return the HTTP status, the headers, and the body or an error
+        message. The status is 0 if there is no response."""
         import openai
 
         messages = [{"role": "user", "content": prompt}]
@@ -156,7 +160,7 @@ class _Client:
         return 200, response.headers, self._hidden(response.text)
 
     def _hidden(self, text: str) -> str:
-        """Remove the API key from a text, because a server may repeat it."""
+        """Remove the API key from a server's text, because error messages may contain the key."""
         key: str = self._client.api_key
         return text.replace(key, "…") if len(key) > 4 else text
 
@@ -166,7 +170,6 @@ class _Client:
 
 
 def _key(of: ChatGenerator) -> str:
-    """Return the API key without surrounding white space, or `none` if it is not set."""
     key = os.environ.get(of.api_key_env, "").strip()
     if " " in key or not (key.isascii() and key.isprintable()):
         raise UserError(
@@ -176,9 +179,7 @@ def _key(of: ChatGenerator) -> str:
 
 
 def asked_pause(headers: Mapping[str, str]) -> float:
-    """Return the seconds to wait according to `retry-after-ms` or `retry-after`, or 0.
-
-    `retry-after` may be a number of seconds or a date.
+    """Return the pause in seconds that a server's headers ask for, or 0.
 
     >>> asked_pause({"retry-after": "2"}), asked_pause({"retry-after-ms": "1500"})
     (2.0, 1.5)

@@ -11,7 +11,7 @@ from paraloom.models.options import Count, NonNegativeNumber, Options, PositiveN
 
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
-MOST = 127  # maximum number of candidates per pair, which is stored as int8
+MOST = 127  # maximum number of candidates per pair, because candidates are numbered in int8
 
 
 class NmtGenerator(Options):
@@ -48,8 +48,7 @@ class ChatGenerator(Options):
     response: Literal["text", "json"] = "text"
     """text: each answer is a candidate. json: an answer is an object with a list `paraphrases`."""
     n: Annotated[int, Field(ge=1, le=MOST)] = 1
-    """Number of candidates per pair. With `response: text`, the server is asked for this number of
-    choices."""
+    """Number of candidates per pair; with `response: text`, the number of choices in a request."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """Sampling temperature; null uses the server's default."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -77,7 +76,7 @@ class ChatGenerator(Options):
         return find_template(self.prompt)
 
     def parameters(self) -> dict[str, object]:
-        """Return the request parameters besides the prompt. An answer depends on all of them."""
+        """Return the parameters of a request, without the prompt."""
         given: dict[str, object] = {"model": self.model, "max_tokens": self.max_tokens}
         sampling = {"temperature": self.temperature, "top_p": self.top_p, "seed": self.seed}
         given |= {name: value for name, value in sampling.items() if value is not None}

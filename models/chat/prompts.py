@@ -32,14 +32,14 @@ PROMPTS = {
 
 
 class Prompt(NamedTuple):
-    """A prompt with its name (`template` for a custom prompt) and its text."""
+    """A Jinja2 template. Its name is a key of `PROMPTS`, or `template` for a user's text."""
 
     name: str
     text: str
 
     @property
     def names(self) -> set[str]:
-        """Variables that the template uses."""
+        """Names of the variables in the template."""
         return meta.find_undeclared_variables(_ENVIRONMENT.parse(self.text))
 
     def render(self, row: Mapping[str, Any], **more: Any) -> str:
@@ -56,7 +56,7 @@ class Prompt(NamedTuple):
 
 
 def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]:
-    """Return the variables of a prompt besides the pair's columns, with English language names."""
+    """Return the variables that prompts may contain besides columns of the pair."""
     return {
         "source_language": language_name(source),
         "target_language": language_name(target),
@@ -66,8 +66,10 @@ def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]
 
 
 def find_template(prompt: str) -> Prompt:
-    """Return the prompt of Paraloom with this name, or a prompt with this template. Raise
-    ValueError if the text is neither."""
+    """Find a prompt by its name in `PROMPTS`, or make one from a user's Jinja2 template.
+
+    Raise a ValueError if `prompt` is neither a name nor a template.
+    """
     if prompt in PROMPTS:
         return Prompt(prompt, PROMPTS[prompt])
     if "{{" not in prompt:

@@ -1,4 +1,4 @@
-"""Removal of text that language models put around a sentence, and detection of refusals."""
+"""Removal of text that language models write around a sentence, and detection of refusals."""
 
 import re
 from collections.abc import Sequence
@@ -44,10 +44,10 @@ _LIKE_A_REFUSAL = _rule(
 
 
 def unwrapped(text: str, given: Sequence[str]) -> list[str]:
-    """Return the sentences of an answer without the text around them.
+    """Return the sentences in an answer, without text and marks around a sentence.
 
-    There are several sentences only if the answer is a list. A kind of wrapping that also occurs in
-    `given`, the pair's sentences, is not removed.
+    An answer contains several sentences only if it is a list. Marks such as quotation marks stay if
+    the pair's sentences, `given`, contain marks of the same kind.
 
     >>> unwrapped("Sure! Here is a paraphrase:\\n\\n**“A dog runs.”**", ["The dog runs."])
     ['A dog runs.']
@@ -74,7 +74,7 @@ def _plain(text: str, given: Sequence[str]) -> str:
 
 
 def is_refusal(text: str, given: Sequence[str]) -> bool:
-    """Return whether the model refuses the request or asks for the sentence.
+    """Return whether a text is a refusal or a question of the model, instead of a sentence.
 
     >>> is_refusal("I'm sorry, but I can't assist with that.", ["He shot the dog."])
     True

@@ -1,7 +1,6 @@
 """Neural machine translation: training with fairseq, decoding with CTranslate2.
 
-Importing this package does not import torch, fairseq or CTranslate2. A `Translator` imports torch
-only to convert a model that is not in the cache.
+Importing this package does not import torch, fairseq or CTranslate2.
 """
 
 from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions

@@ -13,17 +13,17 @@ from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import atomic_folder, locked, user_cache
 from paraloom.models.structured import parse_json, read_json
 
-RECORD = "paraloom.json"  # file with the fields of a `Conversion`, written last
+RECORD = "paraloom.json"  # file with the fields of a `Conversion`
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """A converted model: its folder, the numbers of positions, and the SHA-256 of its files."""
+    """A model in CTranslate2's format."""
 
     path: Path
-    source_positions: int
+    source_positions: int  # maximum length of a source in subwords
     target_positions: int
-    digest: str
+    digest: str  # SHA-256 of the files
 
     @property
     def vocabulary(self) -> int:
@@ -32,8 +32,8 @@ class Conversion:
 
 
 def read_vocabulary(folder: Path, side: str) -> list[str]:
-    """Read the subwords of the side `source` or `target` of a model in CTranslate2's format. Older
-    versions of CTranslate2 wrote text files with a subword per line."""
+    """Read the subwords of one `side` (source or target) of a model in CTranslate2's format."""
+    # Older versions of CTranslate2 wrote text files with a subword per line.
     names = [f"{of}_vocabulary.{form}" for of in ("shared", side) for form in ("json", "txt")]
     path = next((folder / name for name in names if (folder / name).is_file()), folder / names[-2])
     if path.suffix == ".json":
@@ -45,15 +45,12 @@ def read_vocabulary(folder: Path, side: str) -> list[str]:
 def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conversion:
     """Return the cached conversion of a model, or convert the model.
 
-    The cache, `$XDG_CACHE_HOME/paraloom`, belongs to one user, because conversions in a shared
-    model folder could not be trusted. If the files of a conversion have changed, the model is
-    converted again.
+    The cache is private to the user, because other users might write into the model folder. A model
+    is converted again if the files of its conversion have changed.
 
     Args:
-        model: SHA-256 of everything that the conversion depends on. This digest and CTranslate2's
-            version name the conversion in the cache.
-        convert: writes the model into a folder, and returns the numbers of source and target
-            positions.
+        model: SHA-256 of everything that the conversion depends on.
+        convert: writes the model into a folder, and returns the source and target positions.
     """
     import ctranslate2
 
@@ -72,8 +69,10 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
 
 
 def adopt(folder: Path, digest: str) -> None:
-    """Link another machine's conversion into this user's cache if its files have this `digest`.
-    The name of `folder` must be the conversion's name in the cache."""
+    """Link a conversion from another machine into the cache if its files have this `digest`.
+
+    `folder` must have the conversion's name in the cache.
+    """
     path = user_cache() / "nmt" / folder.name
     with locked(path.with_name(f".{path.name}.lock")):
         if not _open(path) and (found := _open(folder)) and found.digest == digest:
@@ -89,7 +88,6 @@ def _link(source: str, target: str) -> None:
 
 
 def _open(path: Path) -> Conversion | None:
-    """Open the conversion in a folder. Return None if a file is missing or changed."""
     try:
         found = Conversion(path, **parse_json((path / RECORD).read_bytes(), dict[str, Any]))
         positions = (found.source_positions, found.target_positions)

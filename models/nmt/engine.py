@@ -23,10 +23,10 @@ class Hypothesis(NamedTuple):
 
     pieces: list[str]  # target subwords, without tags and end of sentence
     score: float
-    """log p(translation | source) / subwords, with the natural logarithm and with the changes that
-    options against repetition make to p."""
+    """Natural logarithm of p(translation | source), divided by `subwords`. Options against
+    repetition change p."""
     subwords: int  # number of target subwords, including the end of sentence
-    ended: bool  # False if decoding stopped at the length limit; the hypothesis is then unusable
+    ended: bool  # False if decoding stopped at the length limit; such a hypothesis is unusable
 
 
 Ranked = list[Hypothesis]  # translations of one source, best first
@@ -38,8 +38,8 @@ Submit = Callable[[Sequence[Pieces], int], Callable[[], list[Ranked]]]
 def length_class(subwords: int) -> int:
     """Round a source's number of subwords up to 16, 32, 64, 128, ….
 
-    All sources in a batch have the same class, on which the length limit of their translations
-    depends (`longest_translation`). The limit therefore does not depend on the batch.
+    Sources in a batch must have the same class. The length limit of a translation then depends on
+    its source, but not on the batch.
 
     >>> [length_class(n) for n in (1, 16, 17, 200)]
     [16, 16, 32, 256]
@@ -48,9 +48,7 @@ def length_class(subwords: int) -> int:
 
 
 def longest_translation(subwords: int) -> int:
-    """Return the maximum number of subwords in a translation, including the end of sentence.
-
-    The limit is at least three times the source's subwords and 30 more.
+    """Return the maximum length of a translation, given the number of subwords in its source.
 
     >>> longest_translation(8), longest_translation(17)
     (78, 126)
@@ -61,9 +59,7 @@ def longest_translation(subwords: int) -> int:
 class Engine:
     """A model loaded in CTranslate2. Several threads may call `submit` and `score`.
 
-    Each GPU has a copy of the model, and decodes several batches in parallel because one batch does
-    not fill a GPU. On a CPU, each thread decodes whole batches, so values do not depend on the
-    number of threads.
+    On a CPU, each thread decodes whole batches, so values do not depend on the number of threads.
 
     Attributes:
         device: cpu or cuda.
@@ -84,10 +80,8 @@ class Engine:
         threads: int | None = None,
         only: int | None = None,
     ) -> None:
-        """Load the model on `threads` CPU cores, or on the GPU with the number `only`.
-
-        The defaults are all cores and all GPUs.
-        """
+        """Load the model on `threads` CPU cores, or on the GPU with the index `only`. By default,
+        use all cores or all GPUs."""
         allow_avx512()
         threads, gpus = threads or cores(), gpu.chosen(options)
         self._nmt, self._options, self._layout = nmt, options, nmt.layout
@@ -103,7 +97,7 @@ class Engine:
             gpus = gpus if only is None else [only]
         self.parallel = gpu.STREAMS * len(gpus) or threads
         tags = len(self._layout.target_prefix)
-        # Hypotheses do not include the decoder's first token, but they include a tag after it.
+        # Number of tags in a hypothesis. It omits the decoder's first token, which may be a tag.
         self._forced = tags if self._layout.decoder_start else 0
         self.max_source_subwords = model.source_positions - max(len(self._layout.source(())), 1)
         self.max_target_subwords = model.target_positions - tags - 1
@@ -111,7 +105,7 @@ class Engine:
         self._decoding: dict[str, Any] = {
             "asynchronous": True,
             "length_penalty": 1,
-            "max_input_length": 0,  # never truncate; the caller rejects long sources
+            "max_input_length": 0,  # no truncation; the caller rejects long sources
             "min_decoding_length": nmt.shortest,
             "disable_unk": nmt.suppresses_unknown,
             "no_repeat_ngram_size": options.no_repeat_ngram,
@@ -152,8 +146,7 @@ class Engine:
         self, batch: Sequence[Pieces], num_hypotheses: int = 1
     ) -> Callable[[], list[Ranked]]:
         """Queue a batch of sources of one `length_class`. Return a function that waits for the
-        result and raises errors. Each source has at most `num_hypotheses` hypotheses, a number that
-        must not exceed the beam size."""
+        results. `num_hypotheses`, the maximum per source, must not exceed the beam size."""
         search = {"beam_size": self._options.beam, "patience": self._nmt.patience}
         return self._submit(self._translator, batch, num_hypotheses, search)
 
@@ -161,12 +154,8 @@ class Engine:
     def sampler(self, seed: int, largest: int) -> Iterator[Submit]:
         """Wait for an idle device, and yield a function like `submit` that samples translations.
 
-        Hypotheses are sorted by score. `largest` is the maximum number of sentences per batch.
-        Results depend on the order of batches.
-
-        Each call loads a new translator with one thread. A translator cannot be seeded twice:
-        CTranslate2 seeds a thread's generator only at its first draw, and the threads outlive
-        `unload_model`.
+        `largest` is the number of sentences in the largest batch. Samples depend on the batches'
+        order. Each call loads a new translator, because a translator cannot be seeded twice.
         """
         import ctranslate2
 
@@ -183,18 +172,15 @@ class Engine:
             return [sorted(drawn, key=lambda each: -each.score) for drawn in found]
 
         def submit(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
-            """Return a function that draws samples. The sampler's first draw sets the seed of the
-            process, and holds the lock `_SEEDING` until the draw ends."""
-
             def wait() -> list[Ranked]:
                 nonlocal seeded
                 if seeded:
                     return draw(batch, num_hypotheses)
-                with _SEEDING:
+                with _SEEDING:  # no other sampler may change the seed before the first draw ends
                     ctranslate2.set_random_seed(seed)
                     if self.device == "cuda":
-                        # A GPU has one generator per sentence of a batch. A larger batch later
-                        # would seed all generators again.
+                        # A GPU has a generator for each sentence of a batch. Draw for the largest
+                        # batch first, because a larger batch would seed all generators again.
                         draw([["▁a"]] * largest, num_hypotheses)
                     seeded = True
                     return draw(batch, num_hypotheses)
@@ -209,8 +195,8 @@ class Engine:
             self._idle.put(device)
 
     def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
-        """Return log p(target | source) of each pair, divided by the number of target subwords.
-        The end of sentence counts as a subword."""
+        """Return log p(target | source) of each pair, divided by the number of target subwords,
+        including the end of sentence."""
         prefix = self._layout.target_prefix
         results = self._translator.score_batch(
             [self._layout.source(pieces) for pieces in sources],
@@ -248,8 +234,7 @@ class Engine:
         return wait
 
     def _hypothesis(self, pieces: list[str], score: float) -> Hypothesis:
-        """Create a hypothesis without the forced tag, which CTranslate2 counts as a subword with
-        log p = 0."""
+        """Create a hypothesis without the forced tag. CTranslate2 counts the tag with log p = 0."""
         made = pieces[self._forced :]
         if self._forced and made:
             score *= len(pieces) / len(made)

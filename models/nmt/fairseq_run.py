@@ -34,9 +34,8 @@ def _end_with_parent() -> None:
 
 
 def _copy_checkpoint(task: object, path: str, updates: int) -> None:
-    """Copy a saved checkpoint atomically to `update_<updates>.pt`. fairseq calls this hook after
-    saving. At the end of an epoch, fairseq itself saves no file that is named after the number
-    of updates."""
+    """Copy a checkpoint to `update_<updates>.pt`. fairseq calls this hook after saving, because
+    its own names do not contain the number of updates at the end of an epoch."""
     copy = Path(path).with_name(f"update_{updates}.pt")
     temporary = copy.with_suffix(".tmp")
     shutil.copyfile(path, temporary)
@@ -52,9 +51,7 @@ def _batch_by_size(
     required_batch_size_multiple: int = 1,
     **_: Any,
 ) -> list[Any]:
-    """Cut sorted examples into the same batches as fairseq's compiled function, without a C++
-    compiler. A batch grows in steps of `required_batch_size_multiple` examples, and has at most
-    `max_tokens` tokens with padding."""
+    """Divide sorted examples into the batches of fairseq's function, which needs a C++ compiler."""
     order = np.asarray(indices, dtype=np.int64)
     lengths = (
         [num_tokens_fn(index) for index in order.tolist()]
@@ -62,9 +59,9 @@ def _batch_by_size(
         else np.asarray(num_tokens_vec).tolist()
     )
     multiple = required_batch_size_multiple
-    ends: list[int] = []  # ends of finished batches
-    # The current batch is [start:end], with at most `longest` tokens per example. Later examples,
-    # with at most `tail` tokens, join the batch when its size is a multiple again.
+    ends: list[int] = []
+    # The current batch is [start:end], with at most `longest` tokens per example. The examples
+    # after `end` have at most `tail` tokens, and join the batch when they complete a multiple.
     start = end = longest = tail = 0
     for last, length in enumerate(lengths, start=1):
         tail = max(tail, length)
@@ -80,12 +77,12 @@ def _batch_by_size(
     if end != len(lengths):
         ends.append(end)
     batches = np.split(order, ends)
-    # Like fairseq, drop the last batch if its size is not a multiple.
+    # Drop an incomplete last batch, as fairseq does.
     return batches[:-1] if multiple > 1 and len(batches[-1]) % multiple else batches
 
 
 def main() -> None:
-    """Run the commands in the file that the command line names."""
+    """Run the commands in the file `sys.argv[1]`."""
     os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
 
     def watch() -> None:

@@ -15,15 +15,14 @@ MOST_ROWS = 1000  # maximum sentences per batch; CTranslate2 warns about larger 
 
 
 def batch_size(gpus: Sequence[int], options: NmtOptions, vocabulary: int) -> tuple[int, int]:
-    """Return the maximum numbers of source subwords and of sentences per batch.
+    """Return the maximum number of source subwords and the maximum number of sentences per batch.
 
-    In 16 bits, scores depend on the batch in their last bits. The sizes therefore depend on the
-    memory of the smallest GPU, but not on the number of GPUs or on their free memory. Each
-    hypothesis needs logits for the whole target `vocabulary`, in 16 bits and in 32 bits.
+    With 16-bit numbers, scores depend slightly on the batch. To give the same scores in each run,
+    the sizes do not depend on the number of GPUs or on free memory.
     """
     total = min(map(memory, gpus))
     hypotheses = options.candidates if options.sampling else options.beam
-    logits = 6 * vocabulary * hypotheses  # bytes per sentence
+    logits = 6 * vocabulary * hypotheses  # bytes per sentence; logits of 2 bytes and of 4 bytes
     rows = total // (2 * STREAMS * logits)
     tokens = 256 * (total >> 30) * 12 // max(hypotheses, 12)
     return min(max(tokens, 1024), 32_768), min(max(rows, 8), MOST_ROWS)
@@ -39,15 +38,14 @@ def memory(device: int) -> int:
 
 
 def devices() -> list[int]:
-    """Return the numbers of the CUDA devices that this process may use (`CUDA_VISIBLE_DEVICES`)."""
+    """Return the indices of the GPUs that this process may use (`CUDA_VISIBLE_DEVICES`)."""
     import ctranslate2
 
     return list(range(ctranslate2.get_cuda_device_count()))
 
 
 def required(accelerator: str | None) -> bool:
-    """Return whether `accelerator`, a resource hint of Beam, asks for NVIDIA GPUs. Raise a
-    UserError if it asks for a GPU and there is none."""
+    """Return whether a resource hint of Beam asks for GPUs. Raise a UserError without a GPU."""
     asked = accelerator is not None and "nvidia" in accelerator
     if asked and not devices():
         raise UserError(
@@ -58,7 +56,7 @@ def required(accelerator: str | None) -> bool:
 
 
 def chosen(options: NmtOptions) -> list[int]:
-    """Return the GPUs to decode on: all working GPUs, or none to use the CPU."""
+    """Return the indices of the GPUs to decode on. An empty list means the CPU."""
     found = [] if options.device == "cpu" else devices()
     if found and load_cublas():
         return found
@@ -91,8 +89,7 @@ def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precisio
 
 
 def load_cublas() -> bool:
-    """Load cuBLAS of CUDA 12 for CTranslate2 from the system or the wheel, and return whether this
-    succeeded."""
+    """Load cuBLAS, which CTranslate2 needs on GPUs, and return whether this succeeded."""
     spec = importlib.util.find_spec("nvidia")
     roots = list(spec.submodule_search_locations or []) if spec else []
     wheels = [Path(root, "cublas", "lib") for root in roots]

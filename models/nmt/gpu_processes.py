@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 _CALLS = 32  # maximum number of concurrent calls per GPU; each call uses a pipe
 _ATTRIBUTES = ("compute_type", "converted", "under_way")
 
-Load = Callable[[int], "Translator"]  # loads a translator on a GPU
+Load = Callable[[int], "Translator"]  # from the index of a GPU
 
 
 class GpuProcesses:
-    """Translators on several GPUs, each in a process, with the method `translate` of `Translator`.
-    A call goes to the GPU with the fewest sentences in progress, and waits if even this GPU has too
-    many. If a decoding process dies, this process exits, too."""
+    """Translators on several GPUs, each in a process. If a process dies, its parent exits, too."""
 
     def __init__(self, load: Load, gpus: Sequence[int]) -> None:
         self._free, self._gpus = threading.Condition(), [_Gpu(load, gpu) for gpu in gpus]
@@ -44,7 +42,7 @@ class GpuProcesses:
     def translate(
         self, sentences: pa.Array, hints: RetryHints | None = None, *, seed: int = 1
     ) -> Any:
-        """Translate on one GPU; see `Translator.translate`."""
+        """Translate on one GPU, as `Translator.translate` does."""
         rows = len(sentences)
         with self._free:
             while (gpu := min(self._gpus, key=lambda gpu: gpu.rows)).rows:
@@ -61,7 +59,7 @@ class GpuProcesses:
 
 
 class _Gpu:
-    """Client of a decoding process, which ends when `control` is closed."""
+    """Client of a decoding process. The process ends when `control` is closed."""
 
     def __init__(self, load: Load, gpu: int) -> None:
         self.rows = 0  # sentences in progress
@@ -95,7 +93,7 @@ def _result(kind: str, value: Any) -> Any:
 
 
 def start(load: Load, gpu: int) -> Sequence[Connection]:
-    """Start a decoding process. Return the pipe for control, followed by the pipes for calls."""
+    """Start a decoding process. Return the control pipe, followed by the pipes for calls."""
     ours, theirs = zip(*(Pipe() for _ in range(1 + _CALLS)), strict=True)
     get_context("spawn").Process(target=_run, args=(theirs, load, gpu), daemon=True).start()
     for pipe in theirs:

@@ -44,8 +44,7 @@ class NmtTrainingOptions(Options):
     """Number of evenly spaced checkpoints. The checkpoint with the best BLEU on half of `held_out`
     becomes the model."""
     average: Size | None = None
-    """Number of last checkpoints whose average is also tried as the model; null: 3; 1: no average.
-    """
+    """Number of last checkpoints whose average is also tried as a model; null: 3; 1: no average."""
     held_out: Annotated[int, Field(ge=2, le=10**12)] = 500
     """Number of pairs that are not used for training, at most a tenth of all pairs. One half
     chooses the checkpoint, and the other half measures its BLEU."""
@@ -83,9 +82,8 @@ class NmtOptions(Options):
     source_score and dual_score also use it. If it is null, the run trains a model on its input for
     these scorers."""
     reuse: Annotated[str, InputPath(copied=False, checked=False)] | None = None
-    """Folder of another run, which may be in object storage. Its translations are reused if they
-    were made by the same model with the same options. A run always reuses its own translations; see
-    `resume.md`."""
+    """Folder of another run, also in object storage. Its translations are reused if the same model
+    made them with the same options; see `resume.md`."""
     beam: Size = 12
     """Beam size. The best hypothesis becomes the translation."""
     candidates: Annotated[int, Field(ge=1, le=100)] = 1
@@ -101,11 +99,10 @@ class NmtOptions(Options):
     2019), including articles and commas; 1: no penalty. Usual values are 1.1 to 1.3."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "auto"
     """Number type of the weights. float16 and bfloat16 need a GPU. auto: float16 on GPUs that
-    support it, and float32 elsewhere. T5, mT5 and MADLAD never use float16, because their values
-    exceed its range: auto is bfloat16 on GPUs that support it."""
+    support it, and float32 elsewhere. For T5, mT5 and MADLAD, auto uses bfloat16 instead of
+    float16, whose range is too small for them."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Device for decoding. auto uses all working GPUs (`CUDA_VISIBLE_DEVICES` limits them), or the
-    CPU."""
+    """Device for decoding; auto: all working GPUs in `CUDA_VISIBLE_DEVICES`, or else the CPU."""
     batch_tokens: Count | None = None
     """Number of source subwords per batch, including padding; null: a number that fits the CPU's
     caches or the GPU."""
@@ -116,13 +113,13 @@ class NmtOptions(Options):
     training: NmtTrainingOptions = NmtTrainingOptions()
 
     def several(self) -> list[Any]:
-        """Return the options for several translations per source, for keys, or an empty list."""
+        """Return the values on which several translations per source depend, or an empty list."""
         if self.sampling:
             return [self.candidates, self.sampling.model_dump()]
         return [self.candidates] if self.candidates > 1 else []
 
     def against_repetition(self) -> dict[str, Any]:
-        """Return the options against repetition that are set, for keys and reports."""
+        """Return the options against repetition whose values are not the defaults."""
         options = {"no_repeat_ngram", "repetition_penalty"}
         return self.model_dump(include=options, exclude_defaults=True)
 

@@ -42,15 +42,13 @@ def train_nmt(
 ) -> dict[str, Any]:
     """Train a transformer on pairs, and write a model folder.
 
-    Checkpoints and the average of the last ones are compared by the BLEU of greedy translations on
-    half of the held-out pairs. The BLEU of the best model is measured on the other half, with the
-    default beam. An interrupted training starts from the beginning. On a CPU, the same arguments
-    give the same weights.
+    The checkpoints, and the average of the last checkpoints, are compared by their BLEU on half of
+    the held-out pairs. The final BLEU is measured on the other half. An interrupted training starts
+    from the beginning. On a CPU, the same arguments give the same weights.
 
     Args:
         pairs: Parquet files with the columns `id`, `source` and `reference`.
-        folder: replaced as a whole when the new model is finished.
-        source_language, target_language: language codes, which become parts of file names.
+        folder: model folder, which is replaced when the new model is finished.
         threads: number of CPU cores; all by default.
 
     Returns:
@@ -75,7 +73,7 @@ def train_nmt(
         _assemble(candidate, data, state)
         bleu[name] = _bleu(candidate, held_out, slice(half), NmtOptions(beam=1), threads)
         shutil.rmtree(fairseq.FairseqModel(candidate).converted().path, ignore_errors=True)
-    chosen = max(reversed(bleu), key=lambda name: bleu[name])  # the last of equal values
+    chosen = max(reversed(bleu), key=lambda name: bleu[name])  # the last model with the best BLEU
     *single, last = bleu.values()
     gained = last - max(single) if name.startswith("average") else None
     _assemble(candidate, data, states[chosen])
@@ -194,8 +192,8 @@ def _run_commands(work: Path, threads: int, updates: int, board: Board) -> None:
 
 
 def _candidates(checkpoints: Path, average: int) -> dict[str, dict[str, Any]]:
-    """Return the checkpoints in order of their updates, and then the average of the last ones.
-    Optimiser state, times and paths are left out, so repeated trainings give identical files."""
+    """Return the checkpoints in order of their updates, and the average of the last checkpoints."""
+    # Omit optimiser states, times and paths, so that repeated trainings give identical files.
     paths = {int(path.stem.rpartition("_")[2]): path for path in checkpoints.glob("update_*.pt")}
     states: dict[str, dict[str, Any]] = {}
     for updates, path in sorted(paths.items()):
@@ -225,7 +223,7 @@ def _assemble(folder: Path, data: Path, state: dict[str, Any]) -> None:
 
 
 def _bleu(folder: Path, held_out: HeldOut, part: slice, options: NmtOptions, threads: int) -> float:
-    """Measure the BLEU (sacrebleu) of a model's translations. Rejected sentences count as empty."""
+    """Measure a model's BLEU with sacrebleu. Rejected sentences have empty translations."""
     import sacrebleu
 
     from paraloom.models.nmt.translate import Translator

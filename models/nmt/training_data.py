@@ -18,24 +18,26 @@ from paraloom.models.nmt.options import NmtTrainingOptions
 
 _COLUMNS = ["id", "source", "reference"]
 _LONGEST = 200  # subwords per side; longer pairs are rarely translations of each other
-_SENTENCES_FOR_PIECES = 1_000_000  # number of sentences that SentencePiece learns from
+_SENTENCES_FOR_PIECES = 1_000_000  # number of sentences on which SentencePiece is trained
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out pairs. Training leaves out all pairs that share a sentence with a held-out pair."""
+    """Held-out pairs. A pair that shares a sentence with them is not used for training."""
 
     sources: list[str]
     references: list[str]
 
 
 def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
-    """Select the pairs whose ids have the smallest hashes, at most a tenth of all pairs. The order
-    of the pairs does not matter. No sentence occurs in two selected pairs."""
+    """Select `size` pairs by the hashes of their ids, but at most a tenth of all pairs.
+
+    The order of the pairs does not matter. No sentence occurs in two selected pairs.
+    """
     rows = sum(batch.num_rows for batch in _batches(pairs))
     size = min(size, rows // 10)
     if size < 2:
-        raise UserError(f"nmt.training: {rows} pairs are too few to train on; it needs at least 20")
+        raise UserError(f"nmt.training: {rows} pairs are too few; training needs at least 20")
     smallest: list[tuple[bytes, str, str]] = []
     for batch in _batches(pairs):
         ids, sources, references = (batch[name].to_pylist() for name in _COLUMNS)
@@ -60,7 +62,7 @@ def prepare(
     languages: tuple[str, str],
     threads: int,
 ) -> int:
-    """Write the subword model, dictionaries and train.<language>. Return the number of pairs."""
+    """Write the files for fairseq into the folder `out`. Return the number of training pairs."""
     texts = (out / "source.txt", out / "reference.txt")
     write_text(pairs, held_out, *texts)
     subwords = train_subwords(texts, out, options, threads)
@@ -72,7 +74,7 @@ def prepare(
 
 
 def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference: Path) -> int:
-    """Write the training pairs as text, with a sentence per line. Return the number of pairs."""
+    """Write the training pairs as text, a sentence per line. Return the number of pairs."""
     sources = pa.array(map(_normal, held_out.sources), pa.string())
     references = pa.array(map(_normal, held_out.references), pa.string())
     count = 0
@@ -88,15 +90,15 @@ def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference
                 lines = pc.replace_substring_regex(rest[column], r"\s+", " ").to_pylist()
                 stream.writelines(f"{line}\n" for line in lines)
     if not count:
-        raise UserError(f"{pairs[0]}: no pairs are left to train on, besides those held out")
+        raise UserError(f"{pairs[0]}: no pairs are left to train on after the held-out pairs")
     return count
 
 
 def train_subwords(
     texts: Sequence[Path], folder: Path, options: NmtTrainingOptions, threads: int
 ) -> SentencePieceProcessor:
-    """Train one SentencePiece model (BPE) on all texts. It has fewer pieces than `options.pieces`
-    if the texts are small."""
+    """Train one SentencePiece model (BPE) on all texts. For small texts, it has fewer pieces than
+    `options.pieces`."""
     pieces = options.pieces
     while True:
         try:
@@ -123,8 +125,7 @@ def train_subwords(
 def write_pieces(
     subwords: SentencePieceProcessor, texts: tuple[Path, Path], out: tuple[Path, Path], longest: int
 ) -> int:
-    """Write both texts as subwords, without empty and overlong pairs. Return the number of pairs
-    that were written."""
+    """Write texts as subwords, without empty and overlong pairs. Return the number of pairs."""
     longest = min(longest, _LONGEST)
     count = 0
     with ExitStack() as stack:
@@ -162,5 +163,4 @@ def _normal(text: str) -> str:
 
 
 def _normal_column(column: pa.Array) -> pa.Array:
-    """Return texts in lower case with single spaces, for the comparison of sentences."""
     return pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(column), r"\s+", " "))

@@ -37,31 +37,31 @@ _SPECIAL = frozenset({"<s>", "<pad>", "<blank>", "</s>"})
 class Counters:
     """Counts from one call of `Translator.translate`."""
 
-    sentences: int = 0  # input sentences
+    sentences: int = 0
     tokens: int = 0  # target subwords, including ends of sentence
     batches: int = 0  # batches sent to the engine, including retries
-    seconds: float = 0.0  # wall-clock time
+    seconds: float = 0.0
     rejects: int = 0  # sentences without a translation
     retries: int = 0  # batches sent again after an error, whole or in parts
 
 
 class RetryHints(Protocol):
-    """Record of earlier attempts at the same sentences in which the process died."""
+    """Information about earlier attempts, in which the process died, on the same sentences."""
 
     @property
     def smaller(self) -> int:
         """Factor by which batches are reduced."""
 
     def under_way(self, rows: Sequence[int]) -> None:
-        """Record the rows of the batch that the engine receives next."""
+        """Record the rows of the next batch, in case the process dies."""
 
 
 class Translator:
     """A translation model. Several threads may call `translate` and `score`.
 
     `device`, `gpus`, `compute_type` and `converted` have the same meaning as in `Engine`.
-    `under_way` is the number of sentences in concurrent calls that keeps all GPUs busy. It is 0 on
-    a CPU and with `sampling`. Calls that sample run one at a time on each GPU or on the CPU.
+    Concurrent calls keep all GPUs busy if they translate `under_way` sentences together. This
+    number is 0 on a CPU and with `sampling`.
 
     >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
@@ -106,18 +106,18 @@ class Translator:
         *,
         seed: int = 1,
     ) -> tuple[pa.RecordBatch, Counters]:
-        """Translate sentences. The rows of the result are in the order of the sentences. With
-        `candidates: N`, each sentence has N adjacent rows, from best to worst.
+        """Translate sentences.
 
         Args:
-            hints: record of earlier attempts in which the process died.
-            seed: for `sampling`; the same sentences and seed give the same translations.
+            hints: for sentences during whose translation the process died before.
+            seed: for `sampling`. The same sentences and seed give the same translations.
 
         Returns:
-            A record batch and counters. The batch has the columns `translation`,
-            `translation_score` (log p(translation | source) per target subword, natural logarithm),
-            `translation_subwords` (including the end of sentence) and `reason`. A rejected row has
-            only a reason, and the other rows have none.
+            A record batch in the order of the sentences, and counters. With `candidates: N`, each
+            sentence has N rows, best first. The batch has the columns `translation`,
+            `translation_score` (natural logarithm of p(translation | source) per target subword),
+            `translation_subwords` (including the end of sentence) and `reason`. Only a rejected row
+            has a reason, and its other columns are null.
         """
         started = time.monotonic()
         texts = sentences if isinstance(sentences, Sequence) else sentences.to_pylist()
@@ -149,16 +149,18 @@ class Translator:
     def score(
         self, sources: Sequence[str | None], references: Sequence[str | None]
     ) -> NDArray[np.float32]:
-        """Return log p(reference | source) per target subword: float32 [n], comparable to
-        `translation_score`. A value is NaN if a side is empty or too long, or if the engine fails
-        on the pair."""
+        """Return log p(reference | source) per target subword: float32 [n].
+
+        The values are comparable to `translation_score`. A value is NaN if a side is empty or too
+        long, or if the engine fails.
+        """
         wanted = self._subwords.encode([text or "" for text in references], target=True)
         return self._score(self._sources(sources), wanted, 2 * self.options.max_source_subwords)
 
     def _score(
         self, given: Sequence[Pieces], wanted: Sequence[Pieces], most: int
     ) -> NDArray[np.float32]:
-        """Score texts that are given as subwords. Targets of more than `most` subwords get NaN."""
+        """Score subwords. Targets of more than `most` subwords get NaN."""
         found = np.full(len(given), np.nan, np.float32)
         longest = min(most, self._engine.max_target_subwords)
         rows = [
@@ -181,7 +183,7 @@ class Translator:
         return found
 
     def subwords_of(self, texts: Sequence[str]) -> NDArray[np.int16]:
-        """Count the target subwords in each text, including the end of sentence: int16 [n]."""
+        """Return the number of target subwords, including the end of sentence: int16 [n]."""
         pieces = self._subwords.encode(texts, target=True)
         return np.fromiter((len(of) + 1 for of in pieces), np.int16, len(pieces))
 
@@ -191,8 +193,8 @@ def batches_by_tokens(
 ) -> Iterator[list[int]]:
     """Group rows of similar length into batches of at most `budget` subwords, including padding.
 
-    Long sources come first. The last batches, during which some cores are idle, are then short. A
-    source that is longer than the budget gets its own batch. Rows of equal length keep their order.
+    Long sources come first, because some cores are idle during the last batches, which should be
+    short. A source that is longer than the budget gets its own batch.
 
     >>> list(batches_by_tokens([0, 1, 2], [["a"], ["a", "b"], ["c"]], budget=2))
     [[1], [0, 2]]
@@ -230,7 +232,7 @@ def in_halves(
     work: Callable[[Sequence[int]], None],
     failed: Callable[[int, Exception], None],
 ) -> None:
-    """Process a batch. If this fails, process its halves. Call `failed` if a single row fails."""
+    """Process a batch, or its halves if the batch fails. Call `failed` if a single row fails."""
     try:
         work(rows)
     except Exception as error:
@@ -261,7 +263,6 @@ class _Call:
             self._rows[row * self._candidates + candidate] = (None, None, None, reason)
 
     def run(self, batches: list[list[int]], parallel: int, hints: RetryHints | None) -> None:
-        """Translate batches of rows, `parallel` at a time, and report each batch to `hints`."""
         waiting: deque[tuple[list[int], Callable[[], list[Ranked]]]] = deque()
         for rows in batches:
             if len(waiting) == parallel:
@@ -302,7 +303,7 @@ class _Call:
                     self._found[at] = hypothesis
 
     def _judged(self, at: int, hypothesis: Hypothesis) -> tuple[Any, ...]:
-        """Return row `at` of the result: the hypothesis, or the reason for its rejection."""
+        """Return row `at` of the result, which has either a translation or a reason."""
         translator = self._translator
         pieces = [piece for piece in hypothesis.pieces if piece not in translator._special]
         text = translator._subwords.decode(pieces).strip()
@@ -323,8 +324,7 @@ class _Call:
         return None, None, None, reason
 
     def score_again(self) -> None:
-        """Score translations with the model's own probabilities. Options against repetition changed
-        the probabilities during the search."""
+        """Score translations without the options against repetition, which change probabilities."""
         given = [self._sources[at // self._candidates] for at in self._found]
         pieces = [of.pieces for of in self._found.values()]
         own = self._translator._score(given, pieces, max(map(len, pieces), default=0))

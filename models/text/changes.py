@@ -1,8 +1,8 @@
 """Changes to a sentence that keep nearly all words but change the meaning.
 
-A change is made only if the paraphrase of the sentence, called the anchor, also has the affected
-words. Otherwise the change might correct a translation error, and the changed sentence would mean
-the same as the anchor.
+A word is changed only if the paraphrase of the sentence, called the anchor, also has the word.
+Otherwise, the word may be a translation error. Its change could make the sentence mean the same as
+the anchor.
 """
 
 import random
@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-_WORD = re.compile(r"[^\W_]+?(?=n't)|n't|[^\W_]+")  # as spaCy tokenises
+_WORD = re.compile(r"[^\W_]+?(?=n't)|n't|[^\W_]+")  # words as in spaCy: "is", "n't"
 _COUNTS = "two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 _NEGATIONS = frozenset("not n't no nt never none nobody nothing neither nor without cannot".split())  # noqa: SIM905
 _ADVERBS = frozenset("only just merely necessarily too yet even".split())  # noqa: SIM905
-_FULL = {"ca": "can", "wo": "will", "sha": "shall"}  # in "ca n't"
+_FULL = {"ca": "can", "wo": "will", "sha": "shall"}  # "ca" is from "can't"
 _IRREGULAR = {"man": "men", "woman": "women", "child": "children", "wife": "wives"}
-# Words that need another article ("the same"), belong to phrases, or have several senses.
+# Words without usable antonyms: they need another article ("the same"), belong to phrases, or have
+# several senses.
 _FIXED = frozenset("other same few many much own such ground".split())  # noqa: SIM905
 _MUTUAL = re.compile(r"(meet|met|marr|kiss|hug|embrac|fac|resembl|match|equal|fight|fought|dat)")
 
@@ -57,7 +58,7 @@ def words(text: str) -> list[str]:
 def antonyms_by_tag(
     nouns: Mapping[str, Set[str]], adjectives: Mapping[str, Set[str]], counts: Mapping[str, int]
 ) -> Antonyms:
-    """Select the antonyms that occur in a corpus, sorted by their `counts`, highest first."""
+    """Select the antonyms that occur in a corpus, given its word `counts`, frequent words first."""
     plurals = {_plural(noun): frozenset(map(_plural, of)) for noun, of in nouns.items()}
     return {
         tag: {
@@ -87,7 +88,7 @@ def number(sentence: Sentence) -> str | None:
 
 
 def negation(sentence: Sentence) -> str | None:
-    """Negate the main clause, "is running" → "is not running", or remove its negation."""
+    """Negate the main clause ("is running" → "is not running"), or remove its negation."""
     doc = sentence.doc
     if "?" in doc.text:
         return None
@@ -112,8 +113,7 @@ def negation(sentence: Sentence) -> str | None:
 
 
 def antonym(sentence: Sentence) -> str | None:
-    """Replace an adjective, or a noun after an article or number, by its antonym: "an old man" →
-    "a young man"."""
+    """Replace an adjective or noun by its antonym: "an old man" → "a young man"."""
     found = []
     for token in sentence.doc:
         others = sentence.antonyms.get(token.tag_, {}).get(token.lower_, ())
@@ -168,7 +168,7 @@ def _auxiliary(clause: Any) -> Any:
 
 
 def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield pairs of a subject and an object (or a passive's agent) that may be exchanged."""
+    """Yield each subject with its object (in the passive: agent) if both may be exchanged."""
     for verb in doc:
         by = {child.dep_: child for child in verb.children}
         agent = next((word for word in by["agent"].children), None) if "agent" in by else None
@@ -179,7 +179,7 @@ def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _agree(verb: Any, subject: Any, other: Any) -> bool:
-    """Return whether the verb agrees after the exchange, too, and is not mutual like "meet"."""
+    """Return whether the verb agrees with both words, and is not mutual like "meet"."""
     group = subject.tag_ == "NN" and any(c.lower_ in ("are", "were") for c in verb.children)
     return subject.tag_ == other.tag_ and not group and not _MUTUAL.match(verb.lower_)
 
@@ -193,8 +193,7 @@ def _is_plain(phrase: Any) -> bool:
 
 
 def _beginning(phrase: Any, capital: bool) -> str:
-    """Return a phrase. If `capital`, its first letter becomes a capital. Otherwise, a capital that
-    it has only because it begins the sentence is removed."""
+    """Return a phrase as it is written at the start of a sentence (`capital`) or elsewhere."""
     text = str(phrase.text)
     if capital:
         return text[0].upper() + text[1:]

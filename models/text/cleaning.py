@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 CONTROL = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
-"""Control characters (C0, DEL, C1) and line separators. Some tools break lines or columns at these
-characters. Texts of pairs must not contain them."""
+"""Control characters and line separators. Texts of pairs must not contain these characters, because
+some tools end a line or column there."""
 _ENTITY = "&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][0-9A-Za-z]{1,31});"
 """The semicolon is required, because `?a=1&copy=2` is part of an address."""
 _BREAK = "[\t-\r\x85\u2028\u2029]"
@@ -22,20 +22,22 @@ _BREAK = "[\t-\r\x85\u2028\u2029]"
 def _character(entity: re.Match[str]) -> str:
     name = entity[0][1:]
     found = unescape(entity[0]) if name[0] == "#" else html5.get(name, "")
-    return entity[0] if found in ("", "\ufffd") else found  # \ufffd: U+0000 or a surrogate
+    return entity[0] if found in ("", "\ufffd") else found  # \ufffd: not a valid character
 
 
 CLEANERS: dict[str, tuple[str, Callable[[str], str]]] = {
     "entities": (_ENTITY, partial(re.compile(_ENTITY).sub, _character)),
     "whitespace": (_BREAK, partial(re.compile(f" *{_BREAK}(?: |{_BREAK})*").sub, " ")),
-    "nfc": ("[\u0300-\U0010ffff]", partial(normalize, "NFC")),  # NFC keeps other texts
+    "nfc": ("[\u0300-\U0010ffff]", partial(normalize, "NFC")),  # NFC does not change other texts
 }
-"""Kinds of cleaning in the order of their application. Each has a pattern that finds affected texts
-(valid in RE2 and in Python), and a function that cleans a text."""
+"""Kinds of cleaning in the order of their application. Each has a pattern for the texts to clean,
+which RE2 and Python understand, and a function that cleans a text."""
 
 
 def clean(text: pa.StringArray, changed: Mapping[str, np.ndarray]) -> pa.StringArray:
-    r"""Apply the kinds of cleaning in `changed`, and set its values, bool [n], for changed rows.
+    r"""Apply the kinds of cleaning that are keys of `changed`.
+
+    The array `changed[kind]`, bool [n], becomes True for rows that this kind of cleaning changes.
 
     >>> changed = {kind: np.zeros(1, bool) for kind in CLEANERS}
     >>> clean(pa.array(["Jan &amp; \n Eva: &amp;quot;"]), changed)[0].as_py(), changed["nfc"][0]

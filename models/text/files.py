@@ -1,7 +1,7 @@
 """Opening and decoding of files with texts or rows.
 
 Compression with gzip, zstd, bzip2 or xz is recognised by a file's content, not by its name. Text
-must be UTF-8, or UTF-16 or UTF-32 with a byte order mark. It is converted to UTF-8 without a mark.
+must be UTF-8, or UTF-16 or UTF-32 with a byte order mark.
 """
 
 import bz2
@@ -49,14 +49,14 @@ _NO_TEXT = {
     "RTF": rb"\{\\rtf",
     "HTML": rb"\s*(?i:<!doctype html|<html[\s>])[^\t]*$",  # within the first _SEEN bytes
 }
-_MARKS = {  # in this order, because UTF-32's little-endian mark begins with UTF-16's
+_MARKS = {  # UTF-32 before UTF-16, because BOM_UTF32_LE begins with BOM_UTF16_LE
     codecs.BOM_UTF8: "",
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-_ROUNDED = re.compile(rb"\d{20}|-\d{19}")  # whole numbers that orjson may turn into floats
+_ROUNDED = re.compile(rb"\d{20}|-\d{19}")  # long integers, which orjson may convert to floats
 _JSON = json.JSONDecoder(
     parse_int=lambda text: int(text) if len(text) < 4300 else Decimal("Infinity"),
     parse_float=lambda text: of if isfinite(of := float(text)) else Decimal("Infinity"),
@@ -65,12 +65,12 @@ _JSON = json.JSONDecoder(
 no column accepts."""
 _SEEN = 512  # bytes inspected to recognise a file type
 NAME = re.compile(r"[^\W\d][\w.:-]*( [\w.:-]+){0,2}")  # a plausible column name
-_LINES = 100  # first lines of a file, in which all CSV rows must have the same number of columns
+_LINES = 100  # number of lines that `csv_delimiter` inspects
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[io.BufferedReader]:
-    """Open a file with `as_text`. Binary word vectors are only decompressed."""
+    """Open a file, decompress it, and convert text to UTF-8 (`as_text`)."""
     try:
         with path.open("rb") as raw:
             yield as_text(buffered(raw), path)
@@ -79,7 +79,7 @@ def opened(path: Path) -> Iterator[io.BufferedReader]:
 
 
 def is_parquet(path: Path) -> bool:
-    """Return whether a file is Parquet, according to its first bytes."""
+    """Return whether a file begins like a Parquet file."""
     with in_one_line(f"{path}: cannot be read"), path.open("rb") as stream:
         return stream.read(len(PARQUET)) == PARQUET
 
@@ -88,8 +88,8 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
     """Decompress a stream, and convert it to UTF-8 without a byte order mark.
 
     Raises:
-        UserError: the file is an archive or not text. Reading the result raises this error, too, if
-            the file is truncated or corrupt.
+        UserError: the file is an archive or not text. The returned stream also raises this error
+            when a truncated or corrupt part is read.
     """
     head = stream.peek(_SEEN)
     for kind, magic in _PACKED.items():
@@ -107,7 +107,7 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
 
 
 def unpacked(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
-    """Decompress a zstd file, without detecting the type of its content."""
+    """Decompress a zstd file whose content may be of any type."""
     return buffered(_Decoded(path, "zstd", _zstd(stream)))
 
 
@@ -117,7 +117,7 @@ def recoded(stream: io.BufferedReader, path: Path | str, encoding: str) -> io.Bu
 
 
 def is_plain(stream: io.BufferedReader) -> bool:
-    """Return whether a stream from `as_text` has the file's own bytes, without conversion."""
+    """Return whether `as_text` returned the file's bytes without decompression or conversion."""
     return not isinstance(stream.raw, _Decoded)
 
 
@@ -165,7 +165,7 @@ def _zstd(stream: io.BufferedReader) -> Iterator[bytes]:
 
 
 def _streams(new: Callable[[], Any], stream: io.BufferedReader) -> Iterator[bytes]:
-    """Decompress concatenated streams. The standard library would ignore damaged later streams."""
+    """Decompress concatenated streams. The standard library would ignore later damaged streams."""
     data = stream.read1(CHUNK)
     while data:
         decoder = new()
@@ -189,7 +189,7 @@ _DECODERS: dict[str, Callable[[io.BufferedReader], Iterator[bytes]]] = {
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Return whether an Arrow type is text: any string type, or a dictionary of strings."""
+    """Return whether an Arrow type is a string type or a dictionary of strings."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return str(kind) in {"string", "large_string", "string_view"}
 
@@ -229,8 +229,10 @@ def text_array(values: list[str | None]) -> pa.StringArray:
 
 
 def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
-    """Yield the line number (from 1), the values, and the fault or "" of each CSV row (RFC 4180).
-    After a fault, the next line begins a new row. Empty lines are skipped."""
+    """Yield the first line's number (from 1), the values, and the fault or "" of each CSV row.
+
+    The format is RFC 4180. After a fault, the next line begins a new row. Empty lines are skipped.
+    """
     reader, expected, number = csv.reader(lines, delimiter=delimiter, strict=True), 0, 1
     while True:
         row, fault = list[str](), ""
@@ -251,9 +253,9 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
 def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
     """Guess the delimiter from the first `CHUNK` bytes of a file, or return None if it is not CSV.
 
-    If `named` is true, the file's name says that it is CSV. Otherwise the file may contain plain
-    sentences with commas. It then counts as CSV only if line 1 has column names, all rows have the
-    same number of columns, and the delimiter is a comma or a semicolon.
+    `named` means that the file is known to be CSV, for example by its name. Other files may contain
+    sentences with commas. They are CSV only if line 1 has column names, all rows have the same
+    number of columns, and the delimiter is a comma or a semicolon.
     """
     text = io.StringIO(head.decode(errors="replace"), newline="")
     lines = list(islice(text, _LINES))
@@ -263,7 +265,7 @@ def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
         return delimiter
     rows = list(csv_rows(lines, delimiter))
     if len(lines) == _LINES or len(head) == CHUNK:
-        rows.pop()  # this row may be truncated
+        rows.pop()  # the last row may be truncated
     if len(rows) < 2 or "\t" in first or any(fault for *_, fault in rows):
         return None
     names = {name for name in rows[0][1] if NAME.fullmatch(name)}

@@ -23,14 +23,14 @@ COUNTS = pa.schema([("word", pa.string()), ("documents", pa.int64()), ("occurren
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """Counts of words in a number of texts."""
+    """Counts of words in texts."""
 
     documents: int  # number of texts
     table: pa.Table  # `COUNTS`: word, number of texts that contain it, occurrences in all texts
 
 
 def count_words(texts: pa.Array, language: str = ENGLISH) -> WordCounts:
-    """Count lower-case Moses tokens in a block of texts. Each text is a document."""
+    """Count the lower-case Moses tokens in texts. Each text is a document."""
     tokens = moses_tokens(texts, language)
     words = tokens.values.dictionary_encode()
     ids, size = words.indices.to_numpy(), len(words.dictionary)
@@ -52,8 +52,10 @@ def merge_counts(parts: Iterable[WordCounts]) -> WordCounts:
 
 
 def idf_table(counts: WordCounts) -> WordVectors:
-    """Compute ln((1 + texts) / (1 + texts that contain the word)) as word vectors with one
-    dimension. The first row is for unknown words, which occur in 0 texts."""
+    """Compute ln((1 + texts) / (1 + texts with the word)) for each word.
+
+    The first row is for unknown words, which occur in 0 texts.
+    """
     words = pa.concat_arrays([pa.array([UNKNOWN]), counts.table["word"].combine_chunks()])
     documents = np.append(0, counts.table["documents"].to_numpy())
     idf = np.log((1 + counts.documents) / (1 + documents)).astype(np.float32)
@@ -61,7 +63,7 @@ def idf_table(counts: WordCounts) -> WordVectors:
 
 
 def write_idf(counts: WordCounts, text: Path) -> None:
-    """Write IDF as text, with a word and its IDF per line."""
+    """Write a text file with a word and its IDF per line."""
     table = idf_table(counts)
     write_vectors(text, table.words, table.matrix)
 

@@ -30,11 +30,8 @@ sv sw ta te tg th tk tl tr tt tyv ug uk ur uz vec vep vi vls vo wa war wuu xal x
 LANGUAGES = tuple(_CODES.split())  # codes of the languages that the identifier knows
 
 PROBABLE = 0.1
-"""Minimum probability at which a sentence may be in a language.
-
-Accepting only the most probable language would reject 1.0% of Czech captions, mostly as Slovak.
-This bound rejects 0.2%, and accepts none of 6,000 English or French captions as Czech.
-"""
+"""Minimum probability at which a sentence may be in a language. This bound rejects 0.2% of Czech
+captions. Accepting only the most probable language would reject 1.0%, mostly as Slovak."""
 
 _Text: TypeAlias = pa.Array | pa.ChunkedArray
 _KEY = "input.language_identifier: "
@@ -44,7 +41,7 @@ _SYNONYMS = {"nb": "no", "fil": "tl"}  # from a language's short code to the ide
 
 
 class OwnIdentifier(NamedTuple):
-    """A user's function that maps texts to the codes and probabilities of each text's languages."""
+    """A user's function, which returns language codes with probabilities for each text."""
 
     entry: str  # FILE.py:NAME or MODULE:NAME
     code: str  # text of the file or module; workers run the text of a file, but import a module
@@ -82,7 +79,7 @@ def _probable(found: Any, least: float) -> list[str]:
 
 
 def check_language(code: str, own: bool = False) -> None:
-    """Raise ValueError if a code is not in `LANGUAGES` or, with an `own` identifier, not valid."""
+    """Raise a ValueError if a code is not in `LANGUAGES`, or invalid for a user's identifier."""
     if not (parse_language(code) if own else code in LANGUAGES):
         short = short_code(code)
         hint = f"write {short}" if short in LANGUAGES else "they are as in ISO 639, such as cs, en"
@@ -90,8 +87,9 @@ def check_language(code: str, own: bool = False) -> None:
 
 
 def may_be(text: _Text, language: str, own: OwnIdentifier | None = None) -> np.ndarray:
-    """Return whether each sentence is in the language with probability `PROBABLE` or more: bool
-    [n]. Letter case is ignored. A sentence without letters is in no language.
+    """Return bool [n]: whether a sentence is in `language` with probability `PROBABLE` or more.
+
+    A sentence without letters is in no language.
 
     >>> may_be(pa.array(["A dog runs in the snow.", "Pes běží ve sněhu.", "12:30"]), "en").tolist()
     [True, False, False]
@@ -99,20 +97,20 @@ def may_be(text: _Text, language: str, own: OwnIdentifier | None = None) -> np.n
     letters = pc.match_substring_regex(text, r"\p{L}")
     found = _labels(text.filter(letters), _MOST, PROBABLE, own)
     label = _label(language) if own else _LABEL + language
-    probable = letters.to_numpy(zero_copy_only=False).astype(bool)  # a copy
+    probable = letters.to_numpy(zero_copy_only=False).astype(bool)  # a writable copy
     probable[probable] = [label in labels for labels in found]
     return np.asarray(probable)
 
 
 class Spoken(NamedTuple):
-    """The most frequent language of some sentences."""
+    """The most frequent language of sentences, and the share of a requested language."""
 
-    rows: int  # sentences with letters
+    rows: int  # number of sentences with letters
     language: str  # the most frequent language
-    share: float  # share of rows in this language with a probability of at least `PLAIN`
+    share: float  # share of rows in `language` with a probability of at least `PLAIN`
     other: float | None
-    """Share of rows that are in the requested language with a probability of at least `POSSIBLE`.
-    None if the identifier may not know that language."""
+    """Share of rows in the requested language with a probability of at least `POSSIBLE`, or None if
+    the identifier may not know this language."""
 
 
 PLAIN, POSSIBLE = 0.5, 0.02

@@ -22,7 +22,7 @@ def find_pipeline(name: str) -> Path:
 
 
 class Parser:
-    """A spaCy pipeline that parses, loaded by name (such as `en_core_web_sm`) or from a folder."""
+    """A spaCy pipeline with a parser. `name` is a package (`en_core_web_sm`) or a folder."""
 
     def __init__(self, name: str | Path) -> None:
         import spacy

@@ -14,8 +14,8 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH, is_unspaced, short_code
 
 # Most English sentences are plain: they have words, numbers, commas, apostrophes and a final mark.
-# In a plain sentence, Moses' tokens begin exactly after white space and at marks, which NumPy finds
-# for whole columns. A sentence whose last word may be an abbreviation (Mr., vs.) is not plain.
+# NumPy splits whole columns of plain sentences, because Moses' tokens begin exactly after white
+# space and at marks there. A sentence whose last word may be an abbreviation (Mr.) is not plain.
 _MARKS = b",'.?!"
 _WORD = r"(?:[A-Za-z]+(?:-[A-Za-z]+)*(?:'[A-Za-z]+)?|[0-9]+)"
 _NO_ABBREVIATION = r"(?:[A-Za-z]+-)*(?:[a-z]{4,}|[a-z]{2}[a-uw-z]|[a-z][a-rt-z])"
@@ -36,7 +36,7 @@ _CHARACTERS = (
 
 
 def as_texts(texts: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> pa.StringArray:
-    """Convert a user's texts to an Arrow array, with "" for nulls, and reject a single text."""
+    """Convert a list of texts to an Arrow array, with "" for nulls. A single text is an error."""
     if isinstance(texts, str):  # Arrow would split it into letters
         raise UserError("one text is given where a list of texts is needed")
     if not isinstance(texts, pa.Array | pa.ChunkedArray):
@@ -86,7 +86,7 @@ def _split(text: pa.StringArray, plain: pa.BooleanArray | None = None) -> pa.Lis
     data = np.frombuffer(text.buffers()[2] or b"", np.uint8)[rows[0] : rows[-1]]
     rows = rows - rows[0]
     visible = (data != ord(" ")) & ((data < ord("\t")) | (data > ord("\r")))
-    begins = np.zeros(len(data) + 1, bool)  # one extra for empty rows at the end
+    begins = np.zeros(len(data) + 1, bool)  # the extra element is for empty rows at the end
     begins[1:-1] = ~visible[:-1]
     begins[rows] = True
     begins = begins[:-1]
@@ -114,12 +114,8 @@ def _tokenized(text: pa.StringArray, language: str) -> pa.StringArray:
 
 @cache
 def _tokenizer(language: str) -> Callable[[str], list[str]]:
-    """Return Moses' tokeniser in C++, or sacremoses if the C++ version cannot be used.
-
-    For a language that neither knows, English abbreviations are used, and apostrophes become
-    separate tokens.
-    """
-    # Threads can share a tokeniser, which has no state. XML escaping is off: `'s`, not `&apos;s`.
+    """Return Moses' tokeniser in C++, or sacremoses if the C++ version cannot be used."""
+    # Threads can share a tokeniser, because it has no state.
     try:
         from mosestokenizer import MosesTokenizer
 
@@ -127,7 +123,7 @@ def _tokenizer(language: str) -> Callable[[str], list[str]]:
     except (ImportError, RuntimeError):
         from sacremoses import MosesTokenizer as PythonTokenizer
 
-        return partial(PythonTokenizer(language).tokenize, escape=False)
+        return partial(PythonTokenizer(language).tokenize, escape=False)  # not `&apos;s`
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +153,8 @@ def _shared(values: np.ndarray) -> np.ndarray:
 class PairText:
     """Columns of n pairs as Arrow arrays [n], and the lower-case tokens of both sides.
 
-    Both sides share a vocabulary, in order of first appearance: `vocabulary[i]` is the token with
-    id i. `language` is the language of both sides. Slices select rows.
+    `vocabulary[i]` is the token with id i on either side. `language` is the language of both sides.
+    Slices select rows.
 
     >>> pairs = PairText(pa.array(["A dog runs ."]), pa.array(["The dog runs ."]))
     >>> pairs.reference.ids.tolist(), pairs.translation.ids.tolist()

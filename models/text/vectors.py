@@ -1,9 +1,9 @@
 """Word vectors in their published forms, and in a compact form that processes share.
 
-- Text form (PARAGRAM, GloVe, word2vec): one `word v1 … vd` per line. In files of word2vec, the
-  first line is the numbers of words and dimensions.
-- Binary form (word2vec): the same first line, then for each word the word, a space and d
-  little-endian float32.
+- Text form (PARAGRAM, GloVe, word2vec): one `word v1 … vd` per line. In word2vec's files, line 1
+  contains the number of words and the number of dimensions d.
+- Binary form (word2vec): line 1 as in the text form. Then follow, for each word, the word, a space
+  and d little-endian float32.
 - Compact form: a folder with the memory-mapped files `matrix.f32` (the vectors) and `words.arrow`
   (the words and their sorted hashes).
 
@@ -24,7 +24,7 @@ from paraloom.models.files import atomic_file, atomic_folder
 from paraloom.models.hashing import text_hashes
 from paraloom.models.text.files import opened
 
-UNKNOWN = "UUUNKKK"  # the row for unknown words in PARAGRAM files
+UNKNOWN = "UUUNKKK"  # in PARAGRAM files, this word has the vector for unknown words
 _BLOCK = 8 << 20  # bytes parsed at once
 _MOST = 1 << 16  # maximum dimensions
 _LARGEST = 1e12  # maximum absolute value; sums of squares must fit float32
@@ -77,8 +77,7 @@ class WordVectors:
         return rows
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """Return the vectors of rows: float32 [n, d]. For row -1, return the vector of `UUUNKKK` if
-        there is one, as in PARAGRAM, and zeros otherwise."""
+        """Return the vectors of rows: float32 [n, d]. Row -1 gives `UNKNOWN`'s vector, or zeros."""
         rows = np.where(rows < 0, self.unknown, rows)
         vectors: np.ndarray = self.matrix[rows]
         vectors[rows < 0] = 0.0
@@ -93,7 +92,7 @@ def read_vectors(path: Path | str) -> WordVectors:
     for names, block in _blocks(Path(path)):
         words.append(names)
         if filled + len(block) > len(matrix):
-            # The system extends the matrix in place (mremap), without a copy.
+            # Linux extends a large matrix without a copy.
             room = max(len(matrix) * 9 // 8, filled + len(block))
             matrix.resize((room, block.shape[1]), refcheck=False)
         matrix[filled : filled + len(block)] = block
@@ -110,7 +109,7 @@ def load_vectors(path: Path) -> WordVectors:
 def write_vectors(
     path: Path | str, words: Sequence[str] | pa.StringArray, matrix: np.ndarray
 ) -> None:
-    """Write the text form. Reading the file restores the same float32 values."""
+    """Write the text form, without a loss of precision."""
     words = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
     bad = pc.filter(words, pc.match_substring_regex(words, r"^$|[ \t\r\n]"))
     if len(bad):
@@ -125,7 +124,7 @@ def write_vectors(
 
 
 def compact_vectors(text: Path | str, folder: Path | str) -> None:
-    """Convert the text or binary form to the compact form in blocks, with little memory."""
+    """Convert the text or binary form to the compact form, with little memory."""
     with atomic_folder(folder) as temporary:
         blocks = []
         with (temporary / "matrix.f32").open("wb") as stream:
@@ -197,12 +196,11 @@ def _is_binary(data: bytes, dim: int) -> bool:
     """Return whether the bytes after the first word are floats instead of text."""
     values = data.partition(b" ")[2][: 4 * dim]
     as_text = values.decode(errors="ignore").encode()
-    # A character may be truncated.
+    # The last character may be truncated.
     return bool(_CONTROL.search(values)) or len(as_text) < len(values) - 3
 
 
 def _take_binary(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, bytes]:
-    """Parse words and vectors from binary data, and return them with the remaining bytes."""
     words, vectors, at, size = [], [], 0, 4 * dim
     while (space := data.find(b" ", at)) >= 0 and space + 1 + size <= len(data):
         words.append(data[at:space].lstrip(b"\n"))
@@ -232,12 +230,11 @@ def _take_lines(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, byte
         ).combine_chunks()
         matrix = np.stack([table[name].chunk(0).to_numpy() for name in columns[1:]], axis=1)
         return table["0"].chunk(0), matrix, rest
-    except pa.ArrowInvalid:  # words with spaces (GloVe), or an error
+    except pa.ArrowInvalid:  # the file has an error, or words with spaces, as in GloVe
         return *_by_line(text, delimiter.encode(), dim), rest
 
 
 def _by_line(text: bytes, delimiter: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray]:
-    """Parse lines whose words may have spaces."""
     words, vectors = [], []
     for line in filter(None, map(bytes.rstrip, text.splitlines())):
         word, *values = line.rsplit(delimiter, dim)

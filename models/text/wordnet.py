@@ -11,15 +11,17 @@ _ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, part of sp
 
 
 def find_wordnet(folder: str | Path) -> Path:
-    """Return a folder as a path, or raise a UserError if WordNet's files are missing from it."""
+    """Return `folder` as a path, or raise a UserError if it does not contain WordNet's files."""
     if not (Path(folder) / _FILES["n"]).is_file():
         raise UserError(f"{folder}: no file {_FILES['n']} of WordNet; apt-get install wordnet-base")
     return Path(folder)
 
 
 def open_antonyms(folder: Path, kinds: str = "nvar") -> dict[str, set[str]]:
-    """Read the antonyms of each word. `kinds` are parts of speech: noun, verb, adjective, adverb.
-    If one word is an antonym of another, the other is an antonym of the first."""
+    """Read the antonyms of each word, in both directions.
+
+    `kinds` selects nouns (n), verbs (v), adjectives (a) and adverbs (r).
+    """
     synsets: dict[tuple[str, str], list[str]] = {}
     pointers, found = [], defaultdict(set)
     with in_one_line(f"{folder}: cannot be read as WordNet"):

@@ -13,14 +13,16 @@ from paraloom.models.nmt.families.marian import MarianModel
 from paraloom.models.nmt.families.pretrained import PretrainedModel
 
 FORMS: tuple[type[NmtModel], ...] = (ConvertedModel, FairseqModel, MarianModel, PretrainedModel)
-"""Forms of model folders. The first form that fits is chosen."""
+"""Classes of model folders. The first class that fits a folder is used."""
 
 
 def open_model(
     path: Path | str, languages: Languages | None = None, tokenizer: str | None = None
 ) -> NmtModel:
-    """Open a model folder, a zip file of such a folder, or `DIR/model1.pt`. The files determine the
-    family. `tokenizer` is the value of `nmt.tokenizer`, for folders without a tokeniser."""
+    """Open a model folder, a zip file of a model folder, or a checkpoint such as `DIR/model1.pt`.
+
+    `tokenizer` is the value of `nmt.tokenizer`, for folders without a tokeniser.
+    """
     path, languages = Path(path), languages or Languages()
     if path.suffix == ".zip":
         path = unpacked(path)
@@ -49,7 +51,7 @@ def _has(folder: Path, patterns: tuple[str, ...]) -> bool:
 
 
 def unpacked(path: Path) -> Path:
-    """Unpack the files of a zip, without its folders, into the user's cache. Return the folder."""
+    """Unpack the files of a zip into one folder in the user's cache. Return the folder."""
     with in_one_line(f"{path}: not a zip of a model folder"):
         folder = user_cache() / "nmt" / f"unpacked-{digest(path)}"
         if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""Interface of a translation model for `Engine` and `Translator`."""
+"""Interface between translation models and `Engine` and `Translator`."""
 
 import hashlib
 import subprocess
@@ -14,7 +14,7 @@ from paraloom.models.files import digest
 from paraloom.models.nmt.convert import Conversion, convert_once
 from paraloom.models.nmt.families.subwords import Subwords, open_subwords
 
-POSITIONS = 1024  # maximum length in subwords, if a model's files give none
+POSITIONS = 1024  # maximum length in subwords, if a model's files contain no maximum
 _SPARE = 8 << 30  # bytes of address space for libraries and threads
 _TRIAL = """
 import contextlib, resource, sys
@@ -29,7 +29,7 @@ model.translate_batch([source.split()], [prefix.split()], beam_size=2, max_decod
 
 @dataclass(frozen=True)
 class TokenLayout:
-    """Tokens that a model needs around subwords. They are added as tokens, never as text."""
+    """Tokens that a model needs before and after the subwords of a text."""
 
     source_prefix: tuple[str, ...] = ()  # for example the source's language tag
     source_suffix: tuple[str, ...] = ()  # for example the end of sentence
@@ -57,15 +57,15 @@ class Languages:
 
 
 class NmtModel(ABC):
-    """A model folder. Opening it checks files, languages and tags, but loads no weights."""
+    """A model folder. The constructor checks files, languages and tags, but loads no weights."""
 
     files: tuple[tuple[str, ...], ...]
-    """Files in such a folder, each with alternative patterns. The first file identifies the class.
-    The last file is the tokeniser, of which the first existing alternative is used."""
+    """Necessary files. For each file, there are alternative patterns, in order of preference. The
+    first file identifies the class. The last file is the tokeniser."""
     family: str  # name for messages and the manifest
     path: Path
     read: Sequence[Path]  # all files that a conversion depends on
-    version = ""  # change it when the conversion changes
+    version = ""  # change this value when `convert` changes
     layout: TokenLayout = TokenLayout()
     languages: tuple[str, str] = ("", "")
     """Source and target languages according to the model's files; "" if unknown."""
@@ -93,8 +93,8 @@ class NmtModel(ABC):
 
     @abstractmethod
     def convert(self, out: Path) -> tuple[int, int]:
-        """Write the model in CTranslate2's format. Return the numbers of source and target
-        positions, including ends of sentence and tags."""
+        """Write the model in CTranslate2's format. Return the maximum numbers of source tokens and
+        of target tokens."""
 
     def converted(self) -> Conversion:
         """Return the cached model in CTranslate2's format."""
@@ -102,9 +102,10 @@ class NmtModel(ABC):
             return convert_once(self.digest, self.convert)
 
     def try_out(self, folder: Path) -> None:
-        """Translate one subword with a conversion, and raise a RuntimeError if this fails. The
-        translation runs in a separate process, because CTranslate2 does not check weights, and
-        wrong weights may crash a process or use up all memory."""
+        """Translate one subword with a conversion, and raise a RuntimeError if this fails.
+
+        A separate process translates, because wrong weights may crash CTranslate2.
+        """
         most = _SPARE + 8 * sum(file.stat().st_size for file in folder.iterdir())
         tokens = [" ".join(of) for of in (self.layout.source(["▁a"]), self.layout.target_prefix)]
         command = [sys.executable, "-P", "-c", _TRIAL, str(folder), str(most), *tokens]

@@ -1,7 +1,4 @@
-"""Models that were already converted to CTranslate2's format.
-
-The original models are unknown, so the conversions cannot be checked.
-"""
+"""Models that a user has converted to CTranslate2's format."""
 
 import shutil
 from dataclasses import replace
@@ -21,8 +18,7 @@ _SETTINGS = "config.json"
 
 class ConvertedModel(NmtModel):
     """A folder with `model.bin`, `config.json` and vocabularies. The tokeniser is in the folder or
-    at the path `tokenizer`. The language tags in the vocabulary determine which tokens surround a
-    sentence."""
+    at the path `tokenizer`. The vocabulary's language tags determine the token layout."""
 
     family = "CTranslate2"
     files = (
@@ -56,9 +52,9 @@ class ConvertedModel(NmtModel):
         return open_subwords(self.tokenizer or self.path, self.files[-1], self._sides)
 
     def convert(self, out: Path) -> tuple[int, int]:
-        """See `NmtModel`. The files are copied."""
+        """Copy the model, and check that it works."""
         for path in self.read:
             shutil.copyfile(path, out / path.name)
         self.try_out(out)
-        # If the model has fewer positions, it fails on longer sentences, which are rejected.
+        # The true number is unknown. Sentences that are too long for the model will be rejected.
         return POSITIONS, POSITIONS

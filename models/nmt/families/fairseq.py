@@ -30,16 +30,15 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
-# Minimum squared length of averaged weights, divided by the mean squared length of the models'
-# weights. The quotient is about 0.5 for two unrelated models.
+# Checkpoints of one training: minimum of |m|² / mean |w|², where w are the weights of a checkpoint
+# and m is the mean of all w. The value is about 0.5 for checkpoints of two trainings.
 _ALIKE = 0.8
 _SETTINGS = 1 << 24  # bytes of a checkpoint that are searched for its languages
 
 
 class Loaded(NamedTuple):
-    """A model in torch, as float32 and in evaluation mode. The settings contain the languages
-    (`source_lang`, `target_lang`) and the maximum lengths including the end of sentence
-    (`max_source_positions`, `max_target_positions`)."""
+    """A model in torch, as float32 and in evaluation mode. `settings` contains `source_lang` and
+    `target_lang`, and the maximum lengths `max_source_positions` and `max_target_positions`."""
 
     network: torch.nn.Module
     source: Dictionary
@@ -49,14 +48,10 @@ class Loaded(NamedTuple):
 
 
 class FairseqModel(NmtModel):
-    """A folder with one or more checkpoints of fairseq.
+    """A folder with checkpoints (`*.pt`), dictionaries (`dict.<language>.txt`) and a tokeniser.
 
-    - A trained model: `checkpoint.pt`, `dict.<source>.txt`, `dict.<target>.txt` and
-      `sentencepiece.model`.
-    - A published model: `model.pt`, the dictionaries and `bpecodes`.
-
-    The checkpoint names the two languages. The path `DIR/model1.pt` selects one of several
-    checkpoints. The path `DIR/model1.pt:model2.pt` selects the average of two checkpoints.
+    If a folder has several checkpoints, the path `DIR/model1.pt` selects one checkpoint, and
+    `DIR/model1.pt:model2.pt` selects the average of two checkpoints.
     """
 
     family = "fairseq"
@@ -107,7 +102,7 @@ class FairseqModel(NmtModel):
         """Load the model in torch."""
         fairseq = import_fairseq()
         path, state = self.checkpoints[0], self._state()
-        # fairseq does not check its settings; with 0 heads, for example, it divides by 0.
+        # fairseq does not check its settings. With 0 heads, for example, fairseq divides by 0.
         with in_one_line(f"{path}: not a translation transformer with these dictionaries"):
             settings = _settings(state)
             source = self._dictionary(settings.source_lang)
@@ -135,7 +130,7 @@ class FairseqModel(NmtModel):
         from ctranslate2.converters import FairseqConverter
         from torch.serialization import safe_globals
 
-        loaded = self.load()  # checks the model, unlike the converter
+        loaded = self.load()  # check the model, because the converter does not
         settings = loaded.settings
         with tempfile.TemporaryDirectory() as scratch:
             clean = Path(scratch) / CHECKPOINT
@@ -152,7 +147,7 @@ class FairseqModel(NmtModel):
 
 
 def _languages(checkpoint: Path) -> tuple[str, str]:
-    """Find a checkpoint's languages in its pickled settings without unpickling them."""
+    """Find a checkpoint's languages in its pickled settings, without unpickling the settings."""
     values: list[Any] = []
     with suppress(Exception), checkpoint.open("rb") as file:  # `read_state` reports faults
         stream: Any = file
@@ -164,13 +159,13 @@ def _languages(checkpoint: Path) -> tuple[str, str]:
         for _ in range(4):  # in an older format, three other pickles come first
             operations = pickletools.genops(settings)
             values += [value for kind, value, _ in operations if not kind.name.endswith("PUT")]
-    # A value follows its key, because memo indices between them were skipped.
+    # Each value now follows its key.
     found = {key: value for key, value in pairwise(values) if type(key) is type(value) is str}
     return found.get("source_lang", ""), found.get("target_lang", "")
 
 
 def mean_weights(models: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """Return the mean weights of several checkpoints, as float32."""
+    """Return the mean of the checkpoints' weights, as float32."""
     import torch
 
     return {key: torch.stack([of[key].float() for of in models]).mean(0) for key in models[0]}
@@ -183,7 +178,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
     refused = f"{path}: refused: it is damaged, or contains code or objects"
     meters = [f"fairseq.meters.{name}Meter" for name in ("Average", "Stopwatch", "Time")]
-    known = ["argparse.Namespace", *meters]  # meters in checkpoints from before 2020
+    known = ["argparse.Namespace", *meters]  # checkpoints from before 2020 contain meters
     with in_one_line(refused), safe_globals([(argparse.Namespace, name) for name in known]):
         state = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
@@ -199,7 +194,7 @@ def _settings(state: dict[str, Any]) -> argparse.Namespace:
     values = {**task, **_values(given)}
     if import_fairseq().models.ARCH_MODEL_NAME_REGISTRY.get(values["arch"]) != "transformer":
         raise ValueError(f"its architecture is {values['arch']}")
-    # Drop paths of the training machine; the checkpoint has the weights.
+    # Remove paths of the machine that trained the model.
     values |= {"encoder_embed_path": None, "decoder_embed_path": None, "task": "translation"}
     for key in ("max_source_positions", "max_target_positions"):
         values[key] = int(values.get(key) or POSITIONS)

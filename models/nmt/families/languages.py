@@ -1,4 +1,4 @@
-"""Translation between the language codes of users and those of models."""
+"""Conversion of users' language codes to models' language tags."""
 
 import difflib
 import re
@@ -25,8 +25,6 @@ def tags_by_language(tokens: Iterable[str], pattern: str) -> dict[str, str]:
 def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
     """Return a model's tag for a language code of any standard.
 
-    `tags` maps the model's codes to tags. A UserError names similar codes if no code fits.
-
     >>> find_tag("key", "cs", {"ces_Latn": "ces_Latn", "slk_Latn": "slk_Latn"})
     'ces_Latn'
     >>> find_tag("key", "cz", {"cs": "__cs__", "en": "__en__"})
@@ -40,7 +38,7 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
         return known[language]
     code = _closest(language, tags)
     if code is None:
-        # Suggest a code for mistakes such as `cz`, a country, or `ces_Cyrl`, with a wrong script.
+        # Suggest a code for a country (`cz`) or for a wrong script (`ces_Cyrl`).
         meant = _closest(short_code(language).partition("-")[0], tags)
         near = [meant] if meant else difflib.get_close_matches(language.lower(), tags, 5, 0.4)
         hint = f"did you mean {' or '.join(near)}?" if near else f"it has {_listed(sorted(tags))}"

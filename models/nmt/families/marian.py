@@ -1,8 +1,4 @@
-"""Marian's own models: weights in NumPy's format, with SentencePiece models or lists of subwords.
-
-Two things are added to a model before CTranslate2 converts it: settings that older versions of
-Marian did not write, and Marian's position embeddings, which differ from CTranslate2's.
-"""
+"""Models in Marian's own format: weights in NumPy's format and vocabularies."""
 
 from __future__ import annotations
 
@@ -25,14 +21,14 @@ from paraloom.models.structured import check_sizes, parse_yaml, read_yaml
 _SETTINGS = "special:model.yml"  # name of the settings among the weights
 _SUBWORDS = ("source.spm", "target.spm")
 _NO_MODEL = re.compile(r".*\.(optimizer|orig|alphas)\.npz")
-_TOKEN = re.compile(r"^(?:\? )?(.+?)\n?: +(\d+)$", re.MULTILINE)  # a long key ends its line
+_TOKEN = re.compile(r"^(?:\? )?(.+?)\n?: +(\d+)$", re.MULTILINE)  # a line may end after a key
 _LARGEST = {"(enc|dec)-depth": 1000, ".*(dim|heads).*": 1 << 20}
-_OLDER: dict[str, Any] = {  # settings that older versions lack
+_OLDER: dict[str, Any] = {  # settings that older versions of Marian do not write
     "transformer-decoder-autoreg": "self-attention", "transformer-ffn-activation": "swish",
     "transformer-guided-alignment-layer": "last", "transformer-no-projection": False,
     "transformer-postprocess-emb": "d",
 }  # fmt: skip
-_ONLY: dict[str, Any] = {  # only supported values; SSRU ("rnn") and factors are not supported
+_ONLY: dict[str, Any] = {  # the only supported values; exclude SSRU ("rnn") and factors
     "type": "transformer", "transformer-decoder-autoreg": "self-attention",
     "transformer-attention-mask": "default", "transformer-disable-position-embeddings": False,
     "transformer-ffn-depth": 2, "transformer-rnn-projection": False, "transformer-tied-layers": [],
@@ -41,13 +37,13 @@ _ONLY: dict[str, Any] = {  # only supported values; SSRU ("rnn") and factors are
 
 
 class MarianModel(NmtModel):
-    """A folder with `model.npz` and its vocabularies. `decoder.yml` or `model.npz.yml` may name
-    them. The vocabulary is `vocab.spm`, or as in OPUS-MT a YAML file with `source.spm` and
-    `target.spm`. In multilingual models, it has tags such as `>>deu<<`."""
+    """A folder with weights (`*.npz`) and a vocabulary: `vocab.spm`, or in OPUS-MT a YAML file with
+    `source.spm` and `target.spm`. `decoder.yml` or `model.npz.yml` may give other file names. The
+    vocabulary of a multilingual model contains tags such as `>>deu<<`."""
 
     family = "Marian"
     files = (("*.npz",), ("vocab.spm", "*vocab.y*ml"), ("vocab.spm", "source.spm"))
-    patience = 2  # closest to Marian's search, in which the beam narrows (measured)
+    patience = 2  # measured: closest to Marian's search, whose beam becomes smaller
 
     def __init__(self, path: Path, languages: Languages) -> None:
         self.path = path
@@ -110,7 +106,7 @@ class MarianModel(NmtModel):
 
 
 def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read the weights, as float32, and the settings of a model that CTranslate2 can decode."""
+    """Read a model's weights, as float32, and its settings. Unsupported models are errors."""
     refused = f"{path}: refused: it is damaged, or not a model of Marian"
     with in_one_line(refused), np.load(path, allow_pickle=False) as file:
         check_zip(path, file.zip)
@@ -154,14 +150,13 @@ def _unquoted(token: str) -> str:
 
 
 def _names(given: dict[str, Any], key: str) -> list[str]:
-    """Return the file names in a setting, without folders, which may be of another machine."""
+    """Return the file names in a setting. Omit folders, which may be from another machine."""
     found = given.get(key)
     return [Path(str(name)).name for name in (found if isinstance(found, list) else [found])]
 
 
 def _sinusoids(dim: int) -> Any:
-    """Compute Marian's position embeddings. Marian divides by half the width minus 1, while
-    CTranslate2 divides by half the width."""
+    """Compute Marian's position embeddings, which differ from CTranslate2's."""
     rates = np.exp(np.arange(dim // 2) * -np.log(10000) / (dim // 2 - 1))
     angles = np.arange(POSITIONS)[:, None] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)

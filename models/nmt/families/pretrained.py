@@ -32,7 +32,7 @@ TOLERANCE = 1e-3  # largest accepted difference from torch in log p per subword
 _READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # file types that conversion reads
 _WEIGHTS = (".safetensors", ".bin")
 _UNLIMITED = 16_000  # positions for models with relative positions
-# Limits of settings, from which Transformers builds the network before it reads the weights.
+# Upper limits of settings. Transformers builds the network from them before it reads the weights.
 _LARGEST = {
     r".*layers": 1_000,
     r"d_model|hidden_size|n_positions|max_position_embeddings": 1 << 14,
@@ -42,9 +42,7 @@ _NEVER = -1e4  # a logit with probability 0, within float16's range
 
 
 class PretrainedModel(NmtModel):
-    """A Transformers model of a family in `table`. `tokens` and `target_tokens` are the tokens of
-    the encoder and the decoder by id, one per embedding. They differ in Marian models with
-    `separate_vocabs`."""
+    """A model of Transformers, whose family is in `table`."""
 
     family = "Hugging Face"
     files: tuple[tuple[str, ...], ...] = (
@@ -124,7 +122,7 @@ class PretrainedModel(NmtModel):
         return network.eval()
 
     def convert(self, out: Path) -> tuple[int, int]:
-        """See `NmtModel`. The conversion is compared with torch."""
+        """See `NmtModel`. Compare the conversion with torch."""
         import torch
 
         network = self.network()
@@ -149,24 +147,23 @@ class PretrainedModel(NmtModel):
         for key, value in self._family.settings.items():
             setattr(network.config, key, value)
         if self._family in ALL_T5:
-            # Transformers 5 reports tied embeddings for every T5 model. Because of this, the
-            # converter would scale the logits of T5 1.1, mT5 and MADLAD, which must not be scaled.
+            # Transformers 5 reports tied embeddings for every T5 model, and the converter scales
+            # logits if embeddings are tied. Logits of T5 1.1, mT5 and MADLAD must not be scaled.
             scaled = getattr(network.config, "scale_decoder_outputs", self._family is not MT5)
             network.config.tie_word_embeddings = scaled
             if network.lm_head.weight.shape[0] != len(self.tokens):
                 raise ValueError("the output layer has another size than the vocabulary")
         spec = getattr(converters, self._family.loader)().get_model_spec(network)
         if self._family is MARIAN:
-            # CTranslate2's own converter drops `<pad>` and starts with a zero vector, which fails
-            # for models that were fine-tuned in Transformers. Keep `<pad>`, with probability 0.
+            # CTranslate2's converter replaces `<pad>` by a zero vector as the decoder's start. This
+            # is wrong for models fine-tuned in Transformers. Keep `<pad>`, with probability 0.
             bias = network.final_logits_bias[0].clone()
             bias[self.target_tokens.index("<pad>")] = _NEVER
             spec.decoder.projection.bias = bias
         return spec
 
     def _compare(self, network: Any, out: Path) -> None:
-        """Raise a UserError if the conversion's log probabilities of random sentences differ from
-        torch's. Conversions can fail silently."""
+        """Raise a UserError if torch and the conversion compute different log probabilities."""
         import ctranslate2
 
         rng = random.Random(0)
@@ -190,7 +187,6 @@ class PretrainedModel(NmtModel):
                 )
 
     def _log_probs(self, network: Any, source: Sequence[str], target: Sequence[str]) -> list[float]:
-        """Compute log p of each target subword and of the end of sentence in torch."""
         import torch
 
         layout, sides = self.layout, (self.tokens, self.target_tokens)

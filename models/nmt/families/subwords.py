@@ -17,7 +17,7 @@ _CUT = "@@"  # end of a subword that does not end a word
 
 
 class SentencePieces:
-    """SentencePiece models: one model for both sides, or one for each side."""
+    """One SentencePiece model for both sides, or a model for each side."""
 
     name = "SentencePiece"
 
@@ -69,7 +69,7 @@ class TokenizerJson:
 
 
 class MosesBpe:
-    """Moses' tokeniser and BPE codes of subword-nmt or fastBPE, as in fairseq's hub interface."""
+    """Moses' tokeniser, with BPE codes of subword-nmt or fastBPE."""
 
     name = "Moses and BPE codes"
 
@@ -94,11 +94,10 @@ class MosesBpe:
         return str(self._detokenizer.detokenize(words))
 
     def _split(self, word: str) -> list[str]:
-        """Merge adjacent parts of a word, lowest rank first, until no code applies."""
         parts = [*word[:-1], word[-1] + self._end[0], *self._end[1:]]
         while pairs := set(itertools.pairwise(parts)) & self._ranks.keys():
             first, second = min(pairs, key=self._ranks.__getitem__)
-            for at in range(len(parts)):  # past the shortened end, slices are empty
+            for at in range(len(parts)):  # `parts` becomes shorter; slices after its end are empty
                 if parts[at : at + 2] == [first, second]:
                     parts[at : at + 2] = [first + second]
         parts[-1] = parts[-1].removesuffix("</w>")
@@ -107,16 +106,18 @@ class MosesBpe:
 
 
 def _read_codes(path: Path) -> tuple[dict[tuple[str, str], int], tuple[str, ...]]:
-    """Read the ranks of pairs, and the mark at the end of a word. The mark is a suffix of the last
-    letter, `("</w>",)`, or a separate part, `("", "</w>")`."""
+    """Return the ranks of pairs of subwords, and the mark for the end of a word.
+
+    The mark is a suffix of the last letter, `("</w>",)`, or a separate part, `("", "</w>")`.
+    """
     with in_one_line(f"{path}: not BPE codes, which have two subwords a line"):
         lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
         version = lines.pop(0).split()[-1] if lines[0].startswith("#version:") else ""
         codes = [line.strip("\r ").split(" ") for line in lines]
-        fast = all(len(code) == 3 for code in codes)  # fastBPE's, with counts
+        fast = all(len(code) == 3 for code in codes)  # the third column is fastBPE's count
         if not fast and any(len(code) != 2 for code in codes):
-            raise ValueError("a line has another number")
-        # The first occurrence of a pair counts.
+            raise ValueError("a line does not have two subwords")
+        # If a pair occurs twice, use the rank of its first occurrence.
         ranks = {(code[0], code[1]): rank for rank, code in reversed([*enumerate(codes)])}
         return ranks, ("</w>",) if fast or version == "0.2" else ("", "</w>")
 
@@ -127,8 +128,7 @@ Subwords = SentencePieces | TokenizerJson | MosesBpe
 def open_subwords(
     folder: Path, names: Sequence[str], languages: tuple[str, str] = ("", "")
 ) -> Subwords:
-    """Open a file, or the first of `names` that exists in a folder. `source.spm` needs `target.spm`
-    in the same folder. BPE codes need the languages of both sides."""
+    """Open a tokeniser's file, or the first file of `names` in a folder. BPE needs `languages`."""
     paths = [folder, *(folder / name for name in names)]
     path = next(filter(Path.is_file, paths), None)
     if path is None:
@@ -153,8 +153,10 @@ def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
 
 
 def filled_up(tokens: list[str], size: int) -> list[str]:
-    """Extend or truncate a vocabulary to `size`, the number of embeddings. Raise a ValueError if
-    more than a tenth and more than 100 of the embeddings have no token."""
+    """Extend or truncate a vocabulary to `size`, the number of embeddings.
+
+    Raise a ValueError if over 100 embeddings, and over a tenth of all, have no token.
+    """
     if size - len(tokens) > max(size // 10, 100):
         raise ValueError(f"it has {size:,} embeddings for {len(tokens):,} tokens")
     return tokens[:size] + [f"<unused_{number}>" for number in range(size - len(tokens))]

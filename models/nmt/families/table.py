@@ -18,14 +18,14 @@ SOURCE, TARGET = "source", "target"  # placeholders for language tags in tokens 
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """Properties of a model family. If `forced` is empty, config.json names the decoder's first
-    input, and bilingual models of the family need no tags."""
+    """Properties of a model family. If `forced` is empty, the decoder's first input is in
+    config.json, and bilingual models need no tags."""
 
     name: str
     architecture: str  # class in `transformers`; no other class is loaded
     loader: str  # converter class in `ctranslate2.converters.transformers`
     settings: Mapping[str, bool] = field(default_factory=dict)  # set in config.json for the loader
-    tokenizers: tuple[str, ...] = ("sentencepiece.bpe.model", "tokenizer.json")  # in order
+    tokenizers: tuple[str, ...] = ("sentencepiece.bpe.model", "tokenizer.json")  # best first
     codes: str = ""  # module in `transformers.models` with the language codes
     tags: str  # pattern of language tags in the vocabulary; group 1 is the language
     before: tuple[str, ...] = (SOURCE,)  # tokens before the source
@@ -37,8 +37,8 @@ class Family:
     def layout(
         self, tokens: list[str], languages: Languages, start: str | None = None
     ) -> TokenLayout:
-        """Return the tokens around subwords, with tags from the vocabulary `tokens`. `start` is the
-        decoder's first input according to the model."""
+        """Return the token layout, with tags from the vocabulary `tokens`. `start` is the decoder's
+        first input in config.json."""
         tags = tags_by_language(tokens, self.tags)
         languages_of = {
             SOURCE: (languages.source_key, languages.source),
@@ -69,7 +69,7 @@ MARIAN = Family(
     tags=r">>(.+)<<",
     before=(TARGET,),
     forced=(),
-    barred=("<pad>",),  # the decoder starts with it
+    barred=("<pad>",),  # the decoder's first input
 )
 M2M100 = Family(
     name="M2M100",
@@ -109,7 +109,7 @@ MADLAD = Family(
     before=(TARGET,),
     forced=(),
 )
-T5 = replace(MADLAD, name="T5", before=())  # texts begin with `prompt`
+T5 = replace(MADLAD, name="T5", before=())  # the result of `prompt` precedes each source
 MT5 = replace(T5, name="mT5", architecture="MT5ForConditionalGeneration", loader="MT5Loader")
 ALL_T5 = (MADLAD, T5, MT5)
 _KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50, MADLAD, T5 and mT5"
@@ -129,7 +129,7 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
             return replace(NLLB, before=(), after=("</s>", SOURCE))
         return NLLB
     if kind == "mbart":
-        # mBART-25 starts with a language, mBART-50 with the end of sentence.
+        # mBART-25's decoder starts with a language, mBART-50's decoder with the end of sentence.
         starts = config.get("decoder_start_token_id") == config.get("eos_token_id", 2)
         return MBART50 if name.startswith("MBart50") or starts else MBART25
     if kind in ("t5", "mt5"):
@@ -138,8 +138,7 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
 
 
 def prompt(config: Mapping[str, Any], languages: Languages) -> str:
-    """Return the text that a T5 model expects before each source: the prefix of the task in
-    config.json, or an empty text if config.json has no tasks of translation."""
+    """Return the text that a T5 model expects before each source, according to config.json."""
     tasks = config.get("task_specific_params") or {}
     prompts = {name: task["prefix"] for name, task in tasks.items() if name[:12] == "translation_"}
     sides = (short_code(of or "?") for of in (languages.source, languages.target))
@@ -153,7 +152,7 @@ def prompt(config: Mapping[str, Any], languages: Languages) -> str:
 
 
 def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size: int) -> list[str]:
-    """Return the encoder's tokens by id, possibly fewer than `size`, the number of embeddings."""
+    """Return the encoder's tokens by id. There may be fewer tokens than embeddings (`size`)."""
     if family is MARIAN:
         return read_vocabulary(folder / "vocab.json")
     if (folder / "tokenizer.json").is_file():

@@ -302,7 +302,7 @@ def test_code_of_a_model_is_never_run(copy: HubModel, tmp_path: Path) -> None:
     load(folder)
     assert not trace.exists()
     configure(folder, _attn_implementation="owner/kernel")
-    refused(folder, r"config\.json: .* code of its own \(owner/kernel\)")
+    refused(folder, r"config\.json: .* third-party code \(owner/kernel\)")
 
 
 @pytest.mark.parametrize(

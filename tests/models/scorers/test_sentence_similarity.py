@@ -192,12 +192,12 @@ def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
     for name, key in (("evil.Module", "type"), ("os.abort", "type"), ("evil.Module", "t\\u0079pe")):
         text = json.dumps([{**module, "type": name}]).replace("type", key)
         (folder / "modules.json").write_text(text)
-        with pytest.raises(UserError, match=rf"it brings code of its own \({name}\)"):
+        with pytest.raises(UserError, match=rf"it needs third-party code \({name}\)"):
             open_sentence_model(folder)
     router = {**module, "type": "sentence_transformers.models.Router"}
     (folder / "modules.json").write_text(json.dumps([router]))
     (folder / "router_config.json").write_text(json.dumps({"types": {"a": "evil.Module"}}))
-    with pytest.raises(UserError, match=r"router_config\.json: .* code of its own"):
+    with pytest.raises(UserError, match=r"router_config\.json: .* third-party code"):
         open_sentence_model(folder)
     (folder / "modules.json").unlink()
     config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config"}, "num_labels": 1}
@@ -269,7 +269,7 @@ def test_settings_do_not_choose_code(
     folder = Path(shutil.copytree(pair_model, tmp_path / "model"))
     before = (folder / file).read_text() if (folder / file).exists() else "{}"
     change(folder / file, **settings)
-    with pytest.raises(UserError, match=rf"{file}: .* it brings code of its own \("):
+    with pytest.raises(UserError, match=rf"{file}: .* it needs third-party code \("):
         open_cross_encoder(folder)
     (folder / file).write_text(before)
     default = {"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}
