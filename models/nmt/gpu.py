@@ -75,17 +75,17 @@ def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precisio
         raise UserError(
             f"nmt.compute_type: {wanted} needs a GPU, and there is none; choose float32 or int8"
         )
-    if wanted == "int8" and gpus:
-        return "int8_float16"  # float32 activations would not use tensor cores
-    if wanted != "auto":
+    if wanted != "auto" and not (wanted == "int8" and gpus):
         return wanted
     supported = [ctranslate2.get_supported_compute_types("cuda", device) for device in gpus]
     large = family in ("MADLAD", "T5", "mT5")  # their values exceed the range of float16
-    choices: tuple[Precision, ...] = ("bfloat16",) if large else ("float16", "bfloat16")
-    for choice in choices:
-        if gpus and all(choice in types for types in supported):
-            return choice
-    return "float32"
+    types: list[Precision] = ["bfloat16", "float32"]
+    if wanted == "int8":  # activations in 16 bits use tensor cores
+        types = ["int8_bfloat16", "int8_float32"] if large else ["int8_float16"]
+    elif not large:
+        types.insert(0, "float16")
+    known = (choice for choice in types if gpus and all(choice in of for of in supported))
+    return next(known, types[-1])
 
 
 def load_cublas() -> bool:

@@ -6,7 +6,9 @@ from pydantic import Field
 
 from paraloom.models.options import Count, InputFile, InputPath, Options, PositiveNumber, Rate, Size
 
-Precision = Literal["float32", "float16", "bfloat16", "int8", "int8_float16"]
+Precision = Literal[
+    "float32", "float16", "bfloat16", "int8", "int8_float16", "int8_bfloat16", "int8_float32"
+]
 
 
 class NmtTrainingOptions(Options):

@@ -81,17 +81,18 @@ def test_a_gpu_that_is_asked_for_has_no_substitute(
     assert (engine.device, engine.parallel, loaded[0]["compute_type"]) == ("cpu", 2, "int8")
 
 
-def test_the_number_type_that_auto_takes(monkeypatch: Patch) -> None:
-    both = {"float16", "bfloat16"}
-    gpus = [both, both, {"float16"}]
+def test_the_number_type_that_is_loaded(monkeypatch: Patch) -> None:
+    both = {"float16", "bfloat16", "int8_float16", "int8_bfloat16"}
+    gpus = [both, both, {"float16", "int8_float16"}]
     monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda _, device: gpus[device])
-    for devices, family, chosen in (
-        ([0], "Marian", "float16"),
-        ([0, 1], "MADLAD", "bfloat16"),
-        ([0, 2], "MADLAD", "float32"),
-        ([], "Marian", "float32"),
+    for devices, family, chosen, int8 in (
+        ([0], "Marian", "float16", "int8_float16"),
+        ([0, 1], "MADLAD", "bfloat16", "int8_bfloat16"),
+        ([0, 2], "MADLAD", "float32", "int8_float32"),
+        ([], "Marian", "float32", "int8"),
     ):
         assert gpu.precision(NmtOptions(compute_type="auto"), devices, family) == chosen
+        assert gpu.precision(NmtOptions(compute_type="int8"), devices, family) == int8
 
 
 def test_on_gpus_samples_begin_with_the_largest_batch(nmt_model: Path, monkeypatch: Patch) -> None:
