@@ -27,7 +27,7 @@ from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions, 
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
 MODEL_KEYS |= {"no_antonyms": "wordnet", "same_roles": "spacy"}
-"""The configuration key of each scorer's model. It is also the name of the scorer's resource."""
+"""The configuration key of each scorer's model. The scorer's resource has the same name."""
 
 
 class ScoreOptions(Options):
@@ -37,9 +37,9 @@ class ScoreOptions(Options):
         default=["translation_score", "trigram_overlap", "paragram_similarity"]
     )
     """Scores to compute. Each score becomes a column and gets deciles. To use a scorer of your own,
-    give the name that an installed package declares, or `FILE.py:NAME`. If `scorers`, `paragram`
-    and `phrases` are all missing, the default lacks paragram_similarity, and `select` uses deciles
-    3 to 9 of translation_score by default. See scorers.md."""
+    give the name that an installed package declares, or `FILE.py:NAME`. If none of `scorers`,
+    `paragram` and `phrases` is set, paragram_similarity is not computed. By default, `select` then
+    selects by deciles 3 to 9 of translation_score. See scorers.md."""
     paragram: InputFile | None = None
     """Word vectors in text form (`word v1 … vd`). null: train them on `phrases`."""
     phrases: InputFile | None = None
@@ -71,13 +71,13 @@ class ScoreOptions(Options):
 
     @property
     def names(self) -> list[str]:
-        """The columns of the scores, in their order."""
+        """The names of the score columns, in the order of the columns."""
         names = [*(column_of(entry) for entry in self.scorers), *self.columns]
         return sorted(names, key=ENCODER.__eq__)  # a later round adds the encoder's column last
 
     @property
     def sources(self) -> list[ScorerSource]:
-        """Where the scorers that are not built in are loaded from."""
+        """The places from which to load the scorers that are not built in."""
         own = ("translation_score", *SCORERS)
         return [
             *(source_of(entry) for entry in self.scorers if entry not in own),
@@ -122,9 +122,9 @@ class LoopOptions(Options):
     """Rounds of selection and training."""
 
     rounds: Annotated[int, Field(ge=1, le=100)] = 1
-    """Number of rounds of selection and training. From the second round on, pairs are selected by
-    their similarity according to the previous round's encoder. The round whose encoder agrees best
-    with `select.labelled` is the result."""
+    """Number of rounds of selection and training. From the second round on, the encoder of the
+    previous round scores the pairs, and pairs are selected by this score. The result is the round
+    whose encoder agrees best with `select.labelled`."""
 
 
 class EvaluateOptions(Options):
@@ -266,8 +266,8 @@ class Config(Options):
         used = [n for n in score.scorers if n in SCORERS and SCORERS[n].resource_name == "paragram"]
         if used and not (score.paragram or score.phrases):
             raise ValueError(
-                f"score.paragram: {used[0]} needs word vectors; name a file of them here, "
-                "or phrase pairs to train them on in score.phrases, or take it out of score.scorers"
+                f"score.paragram: {used[0]} needs word vectors; name a file of word vectors here, "
+                "or name phrase pairs in score.phrases, or remove it from score.scorers"
             )
         taken = {*_TAKEN, *COLUMNS, *score.names, ENCODER}
         for name in keep:
@@ -278,7 +278,7 @@ class Config(Options):
             self.derived(f"selections/{name}")._check_selection(f"select.named.{name}")
 
     def _check_mined(self) -> None:
-        """Refuse generators and scorers that need a source. Leave out such default scorers."""
+        """Reject generators, and scorers that need a source. Leave out default scorers instead."""
         if self.generators is not None:
             raise ValueError("generators: must be null, since input.format pairs is not translated")
         needs = {"translation_score", *(n for n, of in SCORERS.items() if "source" in of.reads)}
@@ -291,12 +291,12 @@ class Config(Options):
             )
 
     def _leave_out(self, scorers: Collection[str]) -> None:
-        """Leave out default scorers. The key stays unset, so `ScoreOptions.replace` restores it."""
+        """Leave out default scorers. `scorers` still counts as unset, so `replace` restores it."""
         self.__dict__["score"] = score = self.score.model_copy()
         score.__dict__["scorers"] = [name for name in score.scorers if name not in scorers]
 
     def _leave_out_paragram(self) -> None:
-        """Leave the default `paragram_similarity` out if no word vectors or phrases are named."""
+        """Leave out `paragram_similarity` if the keys name neither word vectors nor phrases."""
         score, select, default = self.score, self.select, SelectOptions().by
         if score.model_fields_set & {"scorers", "paragram", "phrases"}:
             return
@@ -340,8 +340,8 @@ class Config(Options):
         select, known = self.select, self.score.names
         if select.by == "auto" and not select.labelled:
             raise ValueError(
-                f"{key}.labelled: {key}.by is auto, which needs labelled pairs; name a file or "
-                "folder of them"
+                f"{key}.labelled: {key}.by is auto, which needs labelled pairs; name their file or "
+                "folder"
             )
         if select.by not in (*CHOSEN, *known):
             names = ", ".join(known)
@@ -390,7 +390,6 @@ def _without_credentials(value: Any) -> Any:
 
 
 def _check_each(key: str, conditions: Sequence[str], check: Callable[[Predicate], object]) -> None:
-    """Check conditions. A ValueError names `key` and the number of the wrong condition."""
     for i, text in enumerate(conditions):
         try:
             check(Predicate.parse(text))
