@@ -41,6 +41,8 @@ _PAPERS = "paraloom.papers"
 
 
 class Command(NamedTuple):
+    """An entry in the list of commands."""
+
     name: str  # on the command line
     module: str  # name of the module, relative to `folder`
     summary: str  # one line for the list of commands; the docstring of `command` adds the details

@@ -1,4 +1,4 @@
-"""Conversion of any error of a command into one line."""
+"""Converts errors of commands into one line."""
 
 import os
 import time
@@ -22,7 +22,7 @@ def is_interrupt(error: BaseException | None) -> bool:
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return an error as one line: its notes (see `reading`), the cause and the remedy.
+    """Return an error as one line, with the file or key that was read, the cause and the remedy.
 
     The traceback of an unexpected error is written to a log file, and the line names this file.
     """

@@ -78,7 +78,6 @@ def command(
 
 
 def _model(name: str, source: str | None, target: str | None, sentence: str) -> dict[str, str]:
-    """Describe a translation model, translate a sentence, and measure the speed."""
     import ctranslate2
 
     from paraloom.models.hub import fetch
