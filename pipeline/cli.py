@@ -43,7 +43,7 @@ _PAPERS = "paraloom.papers"
 class Command(NamedTuple):
     """An entry in the list of commands."""
 
-    name: str  # on the command line
+    name: str
     module: str  # name of the module, relative to `folder`
     summary: str  # one line for the list of commands; the docstring of `command` adds the details
     beam: bool = False  # whether the command accepts Beam's options after `--`
@@ -181,7 +181,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Print characters as escapes if the encoding of stdout or stderr does not contain them."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -278,7 +278,6 @@ class Config(Options):
             self.derived(f"selections/{name}")._check_selection(f"select.named.{name}")
 
     def _check_mined(self) -> None:
-        """Reject generators, and scorers that need a source. Leave out default scorers instead."""
         if self.generators is not None:
             raise ValueError("generators: must be null, since input.format pairs is not translated")
         needs = {"translation_score", *(n for n, of in SCORERS.items() if "source" in of.reads)}
@@ -296,7 +295,6 @@ class Config(Options):
         score.__dict__["scorers"] = [name for name in score.scorers if name not in scorers]
 
     def _leave_out_paragram(self) -> None:
-        """Leave out `paragram_similarity` if the keys name neither word vectors nor phrases."""
         score, select, default = self.score, self.select, SelectOptions().by
         if score.model_fields_set & {"scorers", "paragram", "phrases"}:
             return
@@ -381,7 +379,6 @@ _QUERY = re.compile(r"\b(https?://[^\s?]*)\?[^\s,;)]*")
 
 
 def _without_credentials(value: Any) -> Any:
-    """Remove user names, passwords and queries from the URLs in a JSON value."""
     if isinstance(value, Mapping):
         return {name: _without_credentials(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):

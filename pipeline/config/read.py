@@ -123,7 +123,6 @@ def _with_variables(values: dict[str, Any]) -> Config:
 
 
 def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:
-    """Replace `${NAME}` by `look_up(NAME, key)` in all texts, and check that texts are UTF-8."""
     if isinstance(value, Mapping):
         if odd := [n for n in value if not isinstance(n, str) and type(n) is not int]:
             raise ValueError(

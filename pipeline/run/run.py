@@ -36,12 +36,12 @@ class Run:
     """
 
     config: Config
-    arguments: Sequence[str] = ()  # Beam's options
+    arguments: Sequence[str] = ()  # options of Beam
     base: Run | None = None
     place: str = ""  # folder of a round or named selection, relative to the base's folder
     before: Run | None = None  # the previous round, whose encoder scores the pairs
     records: dict[str, StageRecord] = field(default_factory=dict)  # finished stages, by name
-    forced: bool = False  # whether the running stage reuses no earlier results
+    forced: bool = False  # whether the running stage ignores earlier results
 
     @classmethod
     def open(cls, config: Config, arguments: Sequence[str] = (), base: Run | None = None) -> Run:
@@ -119,7 +119,7 @@ class Run:
         return total
 
     def local_files(self, stage: str) -> list[str]:
-        """Return local copies of the part files of a finished pair stage, with valid checksums."""
+        """Return paths of local, verified copies of the part files of a finished pair stage."""
 
         def local(shard: Shard) -> str:
             path = self.local_folder(stage) / shard.file
@@ -164,7 +164,7 @@ class Run:
         return [ENCODER] if self.before else self.config.score.names
 
     def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:
-        """Return the criteria of `select` for deciles of the score `by`. None: all deciles."""
+        """Return the criteria of `select` with `deciles` of the score `by`. None: all deciles."""
         options = self.config.select
         return replace(
             options.criteria(),
@@ -184,7 +184,7 @@ class Run:
 
     @property
     def exclusion(self) -> Exclusion | None:
-        """The evaluation sentences of the stage `exclude`, or None if it has no record."""
+        """The evaluation sentences of the stage `exclude`, or None if it is not finished."""
         options, model = self.config.select, excluding_model(self.config)
         if not options.exclude or "exclude" not in self.owner("exclude").records:
             return None
@@ -197,7 +197,7 @@ class Run:
 
 
 def excluding_model(config: Config) -> str | None:
-    """Return the model for the cosines of `select.exclude_similarity`, or None if it is unset."""
+    """Return the model for `select.exclude_similarity`, or None if this key is not used."""
     if not config.select.exclude or config.select.exclude_similarity is None:
         return None
     if name := config.score.sentence_model:

@@ -66,7 +66,7 @@ class Estimated(BaseModel):
     kept: float  # share of the usable rows that `where`, `unique: pair` and `near_duplicates` keep
     translated: float  # share of the kept rows that are translated
     sampled: int  # number of sentences that were translated for the estimate
-    jobs: dict[str, Job] = {}  # by stage
+    jobs: dict[str, Job] = {}
     left_out: list[str] = []  # scorers that were not timed
     not_timed: list[str] = []  # stages without an estimate
     requests: int  # number of requests to each language model
@@ -264,7 +264,6 @@ def _size(size: float) -> str:
 
 
 def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[str]:
-    """Return sentences that explain the estimates, except the estimate for translation."""
     how = "counted" if found.counted else "estimated from the files' sizes and beginnings"
     lines = [
         f"Rows: {how}; {found.rejected:.1%} of the rows that were read cannot be used.",

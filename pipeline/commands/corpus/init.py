@@ -36,7 +36,7 @@ _IDS = ("id", "caption_id", "uid", "tuid")  # names that columns of ids usually 
 _COLUMNS = ("id", "source", "reference", "translation", "target", "src", "tgt", "trg", "margin")
 _OPUS = "opus:"
 _SEGMENT = "xml:lang="  # prefix of the names of TMX segments
-_ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # English, multilingual
+_ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"
 
 
 def command(
@@ -237,7 +237,6 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
 
 
 def _ids(form: str, paths: list[str], layout: Layout, seen: BitextPreview) -> str:
-    """Return the name of a column in which no id is repeated, or ""."""
     for name in (name for name in _IDS if name in _names(form, paths[0])):
         with suppress(UserError):  # the column has neither text nor numbers
             columns = {**layout.columns, "id": name}

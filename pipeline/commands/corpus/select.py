@@ -38,7 +38,7 @@ class Counted(BaseModel):
     """The JSON form of `paraloom select --dry-run`."""
 
     run: str
-    selection: str  # name of the selection
+    selection: str
     rows: dict[str, int]  # number of rows by reason for rejection, and, last, of `selected` rows
     pairs: list[dict[str, Any]]  # the pairs that --show prints
 

@@ -141,7 +141,7 @@ def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ran
     """Run stages up to `first` on this machine. If `ranked`, also run stages up to selection."""
     # Without models, one process scores both shards, so it opens the resources only once.
     one = [] if _has_models(config) else ["--direct_num_workers=1"]
-    with redirect_stdout(io.StringIO()):  # discard the summary
+    with redirect_stdout(io.StringIO()):
         made = run_stages(config, [first], arguments, base=base)
         if ranked:
             with redirect_stderr(io.StringIO()):  # the first stage has printed all messages

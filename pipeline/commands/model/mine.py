@@ -27,7 +27,7 @@ from paraloom.pipeline.commands.options import JsonFile, argument, option, write
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 
 _ROWS = 8192
-_SEED = 1  # for the index of neighbours
+_SEED = 1
 _PAIRS = pa.schema(
     [(name, pa.string()) for name in ("reference", "translation")]
     + [(name, pa.float32()) for name in ("margin", "cosine")]

@@ -81,7 +81,7 @@ def command(
         rows.add_row(stage.name, *counts, *moved, "same" if stage.same else "different")
         for column, difference in stage.differences.items():
             cells = [stage.name, column, f"{difference.rows:,}"]
-            for example in difference.examples:  # the first differences, by id
+            for example in difference.examples:
                 values.add_row(*cells, *map(str, example))
                 cells = [""] * 3
     out.print(rows)
@@ -103,7 +103,6 @@ def command(
 
 
 def _rounding(found: list[Comparison]) -> str:
-    """Return a line about rounding if it can explain all differences, else ""."""
     columns = [(name, of.largest) for stage in found for name, of in stage.differences.items()]
     others = {name for name, largest in columns if largest == inf}
     largest = max((largest for _, largest in columns if largest < inf), default=0.0)

@@ -123,10 +123,7 @@ def contamination(
 
 
 def _blocks(corpus: str) -> Iterator[tuple[str, Sentences]]:
-    """Yield the texts of a corpus in blocks, each with the name of its file.
-
-    Rejected rows in the folder of a run, a stage or a release are skipped.
-    """
+    """Yield blocks of texts, each with the name of its file, without rejected rows."""
     paths: list[str] = []
     if not Path(corpus).is_file():
         stage = storage.join(corpus, folder_of("select")) if is_run(corpus) else corpus

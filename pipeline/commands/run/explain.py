@@ -30,7 +30,7 @@ class Step:
     stage: str
     rejected: bool
     row: dict[str, Any]  # with the column `reason` if the row is rejected
-    shard: str  # name of the shard
+    shard: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Explanation:
     run: str
     id: str
     in_corpus: bool  # whether a candidate of the pair is in the corpus
-    selection: str  # the conditions of the selection
+    selection: str
     steps: list[Step]  # of all candidates, in the order of the stages
     outdated: list[str]  # stages that an earlier configuration made
 

@@ -52,7 +52,7 @@ class Status(BaseModel):
     """The JSON form of `paraloom status`."""
 
     run: str
-    state: State  # finished, under way or stopped
+    state: State
     stages: list[StageStatus]
     generators: dict[str, Asked]
 
@@ -126,7 +126,6 @@ def duration(seconds: float | None) -> str:
 
 
 def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> None:
-    """Set the figures of the stage under way from the receipts of its finished units."""
     assert record.under_way
     name, start = shown.name, record.under_way.since
     shown.jobs = record.under_way.jobs
