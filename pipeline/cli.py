@@ -116,10 +116,7 @@ PAPERS = (
     _data_analysis("extract-phrases", "analyses.phrase_table", "Extract a phrase table", beam=True),
     _analysis("evaluate-phrases", "analyses.phrase_tests", "Evaluate on phrase tasks"),
 )
-"""The commands of `paraloom papers`. Only these commands import the package `paraloom.papers`.
-
-Some of them are in `COMMANDS`, too. Here, they also accept models of the papers' other systems.
-"""
+"""The commands of `paraloom papers`. Only these commands import the package `paraloom.papers`."""
 
 
 class _LazyGroup(TyperGroup):
@@ -148,8 +145,7 @@ class _LazyGroup(TyperGroup):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code.
 
-    The exit code is 0 after success, 1 if `compare` found a difference, 2 after an error, and 130
-    if the user interrupted the command. An error is printed as one line on stderr.
+    The code is 1 if `compare` found a difference, 2 after an error, and 130 after an interrupt.
     """
     _prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)

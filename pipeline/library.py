@@ -80,10 +80,7 @@ class OpenedRun:
 
 
 def open_run(folder: str | Path, beam: Sequence[str] = ()) -> OpenedRun:
-    """Open a run folder on this machine or in an object store.
-
-    `beam` contains Beam's options for the object store, as after `--` on the command line.
-    """
+    """Open a run folder. `beam` contains Beam's options for an object store."""
     connect(beam, [str(folder)])
     return OpenedRun(str(folder))
 

@@ -22,10 +22,7 @@ def is_interrupt(error: BaseException | None) -> bool:
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return an error as one line, with the file or key that was read, the cause and the remedy.
-
-    The traceback of an unexpected error is written to a log file, and the line names this file.
-    """
+    """Return an error as one line. Write the traceback of an unexpected error to a log file."""
     if isinstance(error, typer.TyperException):
         return _usage(error)
     notes = reversed(getattr(error, "__notes__", ()))

@@ -17,10 +17,7 @@ from paraloom.pipeline.run.records import (
 
 
 def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
-    """Print the rows of each stage, the reasons for rejection, and the results.
-
-    `whole` is the record of the run. `ran` contains the stages that this command has run.
-    """
+    """Print the summary of a run. `ran` contains the stages that this command has run."""
     record = restrict(whole, whole.wanted)
     out = console(max(120, 24 * (2 + len(record.config.score.names))))
     table = _stages(record.stages, ran)

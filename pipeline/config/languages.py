@@ -63,12 +63,9 @@ def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
 def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, bool]:
     """Find the sides that are not in their configured language.
 
-    A mistake is uncertain if there are few rows, or if the identifier may confuse the two languages
-    or may not know the configured language. A mistake is also uncertain if both sides are in the
-    same language, because the first rows of the bitext may be untranslated.
-
-    Returns:
-        A message about the wrong sides (or ""), and whether the mistake is certain.
+    Return a message (or ""), and whether the mistake is certain. A mistake is uncertain if there
+    are few rows, or if the identifier may not know or distinguish the languages. It is also
+    uncertain if both sides are in the same language: the first rows may be untranslated.
     """
     wrong = {
         side: of
@@ -97,11 +94,7 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
 
 
 def check_model(model: NmtModel, key: str, languages: Languages) -> None:
-    """Check that a model translates between the configured languages.
-
-    A model whose files do not name its languages is accepted. `key` is the configuration key of
-    the model.
-    """
+    """Check the languages of a model, if its files name them. Errors name the model's `key`."""
     (source, target), wanted = model.languages, (languages.source or "", languages.target or "")
     line = f"{key}: {model.path} translates {source} into {target}, not {' into '.join(wanted)}"
     if differ(target, wanted[1]):

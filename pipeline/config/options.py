@@ -55,8 +55,7 @@ class ScoreOptions(Options):
     compute_type: Literal["auto", "int8"] = "auto"
     """Number type of the weights of sentence_model and cross_encoder_model. auto: float16 on a GPU,
     float32 on a CPU. int8: 8 bits on a CPU, for networks like BERT. int8 is two to three times as
-    fast as float32. It changes the cosines of MiniLM by 0.006 on average and by 0.03 at most. One
-    pair in eight gets another decile."""
+    fast as float32, but with MiniLM, one pair in eight gets another decile."""
     spacy: UncheckedFile | None = None
     """Name or folder of a spaCy pipeline with a parser, for same_roles."""
     wordnet: UncheckedFile | None = None
@@ -147,10 +146,9 @@ class Config(Options):
     """Beam resource hint for the stages that load a model, such as
     `type:nvidia-l4;count:1`. One process uses all GPUs of a machine, so `count` may be higher."""
     max_rejected: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """Largest share of rows that a stage before `bucket` may reject. If a stage rejects more, the
-    run stops. The share is checked as soon as the finished shards have 1,000 rows, and at the end
-    of the stage. Rows that `input.where`, `unique` and `near_duplicates` reject do not count. 1: no
-    limit."""
+    """Largest share of rows that a stage before `bucket` may reject. If a stage rejects more rows,
+    the run stops. The share is checked from 1,000 rows on, and at the end of the stage. Rows that
+    `input.where`, `unique` and `near_duplicates` reject do not count. 1: no limit."""
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     generators: Generators = None

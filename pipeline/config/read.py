@@ -20,10 +20,9 @@ def read_config(path: str | Path | None, changes: Sequence[str] = (), name: str 
     """Read a configuration from a YAML file, and apply changes to it.
 
     Args:
-        path: a YAML file, or "sample" for the packaged sample. None starts from an empty
-            configuration.
+        path: a YAML file, "sample" for the packaged sample, or None for an empty configuration.
         changes: `key.sub=value` sets a key, and `key.sub+=value` appends to a list.
-        name: the named selection that changes of `select` apply to, or "" for the main corpus.
+        name: the named selection to which changes of `select` apply, or "" for the main corpus.
     """
     if is_sample(path):
         path = SAMPLE / "sample.yaml"

@@ -51,7 +51,7 @@ class SelectOptions(Options):
     deciles: Annotated[list[Annotated[int, Field(ge=0, le=9)]], Field(min_length=1)] | None = Field(
         default=[8, 9]
     )
-    """Deciles to select, from 0 (lowest) to 9 (highest). null: all deciles."""
+    """Deciles to select, from 0 (lowest scores) to 9. null: all deciles."""
     max_tokens: Count | None = 30
     """Largest number of Moses tokens on either side. null: no limit."""
     size: Count | None = None

@@ -222,10 +222,7 @@ def outdated(record: RunRecord) -> list[str]:
 
 
 def as_made(record: RunRecord) -> RunRecord:
-    """Return the record with the configuration, versions and stages that made the run's corpus.
-
-    It equals `current` if the corpus is not outdated.
-    """
+    """Return the record with the configuration, versions and stages that made the run's corpus."""
     made = record.stages.get("select")
     if made is None or "select" not in record.outdated:
         return current(record)

@@ -44,7 +44,7 @@ def run_stages(
 
     Args:
         targets: names of stages. `select` includes the corpora of all named selections.
-        arguments: Beam's options, as after `--` on the command line.
+        arguments: options of Beam.
         force: run the targets even if they are up to date.
         selection: the named selection that the targets belong to, or "" for the run itself.
         base: the run whose trained models are used, if the new run is on a sample of the input.

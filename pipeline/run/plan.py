@@ -39,10 +39,7 @@ class PlannedStage(NamedTuple):
         return own | {run.path(name): (run, name) for run, name in self.stage.others}
 
     def key(self) -> str:
-        """Compute the digest of everything that the result depends on.
-
-        It does not depend on the run's folder, so the first round has the same keys as the run.
-        """
+        """Compute the digest of everything on which the result depends, except the run's folder."""
         digests = {
             folder_of(known): run.digest(name) if name in run.records else None
             for known, (run, name) in self.reads().items()
@@ -137,9 +134,9 @@ def outdated(steps: Sequence[PlannedStage]) -> set[str]:
 
 
 def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
-    """Copy the result from or to the folder `rounds/1` after a change of `loop.rounds`.
+    """After a change of `loop.rounds`, copy a result with this key from the other folder.
 
-    Return the record of the copied result, or None if the other folder has no result with this key.
+    The run's folder and `rounds/1` use the same keys. Return None if there is no such result.
     """
     if stage.copy is None or run.place not in ("", "rounds/1"):
         return None

@@ -1,8 +1,4 @@
-"""Typed models of the records in a run folder.
-
-`StageRecord` describes the file `_stage.json` of a stage. `RunRecord` combines the run's record
-with the records of its finished stages, by names such as `score` and `rounds/2/score`.
-"""
+"""Typed models of the records in a run folder: `StageRecord` of a stage, `RunRecord` of a run."""
 
 from __future__ import annotations
 
@@ -30,10 +26,9 @@ class Lenient(BaseModel):
 
 
 class StageRecord(Lenient):
-    """The record of a finished stage.
+    """The record of a finished stage, stored in `_stage.json`.
 
-    A subclass adds the fields of one or several stages and names them, separated by spaces:
-    `class IdfRecord(StageRecord, stage="idf")`.
+    A subclass adds the fields of the stages that `stage` names, separated by spaces.
     """
 
     stage: ClassVar[str] = ""
@@ -87,7 +82,7 @@ class IngestRecord(PairsRecord, stage="ingest"):
 
     inputs: list[InputFile] = []
     terms: list[dict[str, str]] = []  # version, licence and citation of each OPUS corpus
-    ids: list[str] = []  # `Bitext.ids` of each bitext; empty in version 0.3.0
+    ids: list[str] = []  # distinct values of `Bitext.ids`; empty in version 0.3.0
     shard_rows: int = 0  # input lines in a shard
 
 

@@ -31,8 +31,8 @@ from paraloom.pipeline.stages import RESOURCES, TABLE, folder_of, own
 class Run:
     """A run that makes stages. Code that only reads a run folder uses `RunRecord` instead.
 
-    A derived run reuses stages of its base. Rounds and named selections are in a subfolder of their
-    base. A preview has its own folder and input, and uses the trained models of its base.
+    A derived run reuses stages of its base. A round or a named selection has a subfolder of its
+    base. A preview has another folder and input, and uses the trained models of its base.
     """
 
     config: Config

@@ -59,8 +59,8 @@ class Stage:
     """Does the work, given the run and the stage's key, and returns the stage's record."""
     is_valid: Callable[[Run, str], bool] = lambda run, stage: True
     """Returns whether the files are complete, given the run and the stage's name. Default:
-    `shards_are_valid` for pairs, `folder_is_valid` for resources. For other stages, the default is
-    True, because they have no files."""
+    `shards_are_valid` for pairs, `folder_is_valid` for resources, True for other stages, whose
+    record contains the result."""
     check: Callable[[Config], object] = lambda config: None
     """Raises a UserError if the stage cannot run. It is called before the first stage runs."""
     copy: Callable[[Run, Run], None] | None = None
@@ -106,10 +106,7 @@ def stages() -> dict[str, Stage]:
 
 
 def folder_is_valid(run: Run, stage: str) -> bool:
-    """Whether the stage's folder still has the digest in the stage's record.
-
-    The folder's card is ignored, because Paraloom and people write it after the stage has ended.
-    """
+    """Whether the stage's folder, without its card, still has the digest in the stage's record."""
     folder = run.folder(stage)
     if not remote.exists(folder):
         return False
@@ -117,11 +114,7 @@ def folder_is_valid(run: Run, stage: str) -> bool:
 
 
 def shards_are_valid(run: Run, stage: str) -> bool:
-    """Whether the receipts of a pair stage have the digest in the stage's record.
-
-    The folder must contain exactly the part files in the receipts. A failed attempt of a worker may
-    have left further part files.
-    """
+    """Whether the receipts have the recorded digest, and the folder exactly their part files."""
     found, folder = receipts(run.folder(stage)), run.folder(stage)
     accepted = [shard for receipt in found for shard in receipt.shards]
     rejected = [shard for receipt in found for shard in receipt.rejected_shards]
@@ -138,10 +131,7 @@ Pairs = TypeVar("Pairs", bound=PairsRecord)
 
 
 def pairs_record(kind: type[Pairs], result: Result, **more: Any) -> Pairs:
-    """Make the record of a pair stage from its job's result and further fields.
-
-    Raise a RuntimeError if accepted and rejected rows do not add up to the rows that were read.
-    """
+    """Make the record of a pair stage from its job's result and further fields."""
     rows_in = sum(receipt.rows_in for receipt in result.receipts)
     rows_out = sum(receipt.rows_out for receipt in result.receipts)
     rejected = rejected_rows(result.receipts)

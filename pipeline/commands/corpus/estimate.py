@@ -127,7 +127,7 @@ def estimate(
     """Run the pair stages on a sample on this machine, and extrapolate to the whole input.
 
     `elsewhere` contains the speed (sentences per second) and the name of another machine that will
-    translate. `arguments` are options for Beam. `rows` and `requests` are the command's options.
+    translate.
     """
     run, has_candidates = Run.open(config), config.translates or config.is_mined
     if config.translates and config.nmt.model is None and "nmt" not in run.records:
@@ -221,10 +221,7 @@ def _all_requests(of: ChatGenerator, took: GeneratedBy, requests: int) -> Reques
 
 
 def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
-    """Apply `input.where`, `unique` and `near_duplicates` to pairs.
-
-    Return the number of kept pairs, and the pairs that are translated.
-    """
+    """Return the number of pairs that `input` keeps, and the pairs that are translated."""
     pairs = options.accepted(pairs)
     if (least := options.near_duplicates) and len(pairs):
         from paraloom.beam_jobs.near_duplicates import near_copies

@@ -113,10 +113,7 @@ def _rounding(found: list[Comparison]) -> str:
 
 
 def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
-    """Compare the stages, rounds and named selections of two runs, except outdated stages.
-
-    With `selection`, compare only the corpora of this named selection.
-    """
+    """Compare all stages of two runs that are not outdated, or only the corpora of a selection."""
     finished = [_stages(folder, selection) for folder in (first, second)]
     either = set.union(*finished)
     found = []
