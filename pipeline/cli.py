@@ -134,7 +134,7 @@ class _LazyGroup(TyperGroup):
         if ctx.obj and not entry.beam:
             raise UserError(f"{found} takes no Beam options")
         if entry.literal and not {"-h", "--help"} & set(rest):
-            # Put "--" between `--json FILE` and the other arguments, so that "-" can begin an id.
+            # Put "--" between `--json FILE` and the other arguments: an id may begin with "-".
             split = (of.split("=", 1) if of.startswith("--json=") else [of] for of in rest)
             rest = [part for parts in split for part in parts]
             at = rest.index("--json") if "--json" in rest else len(rest)

@@ -28,18 +28,17 @@ class InputOptions(Options):
     format: Format
     """Format of the files."""
     paths: list[InputGlob] | dict[str, InputGlob | list[InputGlob]]
-    """A list of files or globs. Only the format moses needs a mapping, `{source: …, reference: …}`.
-    Each value of the mapping is a path or a list of paths. The format hub needs names of data sets
-    (`owner/name`, `owner/name@revision`), or folders that are laid out like data sets. The format
-    opus needs names of corpora (`Books`, `Books@v1`)."""
+    """A list of files or globs. Format moses: a mapping `{source: …, reference: …}`, in which each
+    value is a path or a list of paths. Format hub: names (`owner/name`, `owner/name@revision`) or
+    folders of data sets. Format opus: names of corpora (`Books`, `Books@v1`)."""
     columns: dict[str, str] = Field(default={})
     """The files' names of the columns `source`, `reference` and `id`, if the files use other names.
     Only for the formats parquet, jsonl, csv and hub. `translation.cs` names a nested column. By
     default, ids are read from the column `id` (in TMX, from `tuid`). A row without an id gets an id
     that is computed from its texts."""
     keep: list[str] = Field(default=[])
-    """Further columns to copy into the corpus and the release. These columns contain texts, numbers
-    or booleans. Conditions in `where` and `select.where` may name these columns."""
+    """Further columns (texts, numbers or booleans) to copy into the corpus and the release.
+    Conditions in `where` and `select.where` may name these columns."""
     subset: str | None = None
     """Subset of a data set, for the format hub. null: the only subset or the default subset."""
     split: str = "train"
@@ -57,9 +56,8 @@ class InputOptions(Options):
     `format: text`, it is the language of the text, which is translated into `source_language` and
     back. See languages.md."""
     check_languages: bool = True
-    """Check both language codes, and check that the first rows and the translation model have these
-    languages. The command ends if a language is certainly wrong, and prints a notice if it may be
-    wrong. false: no check."""
+    """Check the language codes, the first rows and the translation model. If a language is
+    certainly wrong, the command ends. If a language may be wrong, a notice is printed."""
     language_identifier: Annotated[str | None, Field(exclude_if=operator.not_)] = None
     """Your own function that identifies languages for `where` and `check_languages`:
     `FILE.py:NAME`, or `MODULE:NAME` in an installed package. null: fastText's model lid.176. See

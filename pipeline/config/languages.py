@@ -64,8 +64,8 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
     """Find the sides that are not in their configured language.
 
     Return a message (or ""), and whether the mistake is certain. A mistake is uncertain if there
-    are few rows, or if the identifier may not know or distinguish the languages. It is also
-    uncertain if both sides are in the same language: the first rows may be untranslated.
+    are few rows, or if the identifier may confuse the found and the configured language. It is also
+    uncertain if both sides are in the same language, because the first rows may be untranslated.
     """
     wrong = {
         side: of

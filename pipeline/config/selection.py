@@ -66,9 +66,8 @@ class SelectOptions(Options):
     """With `per_source: diverse`, the largest trigram overlap of two selected translations of a
     source."""
     where: list[str] = Field(default=[])
-    """Further conditions on a score, its decile, or the number of tokens of a side, such as
-    `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7` or `reference_tokens >= 5`. All conditions
-    must hold."""
+    """Further conditions on scores, deciles or numbers of tokens, which must all hold. Examples:
+    `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
     """Reject near-copies of earlier pairs. Two pairs are near-copies if the Jaccard index of the
     character 4-grams is at least this value on each side. Only pairs that meet all other conditions

@@ -170,7 +170,7 @@ def locked(folder: str) -> AbstractContextManager[None]:
 
 
 def with_selections(config: Config) -> Config:
-    """Add the run's earlier named selections to a configuration that does not set them to null."""
+    """Add the named selections of earlier commands, except selections that `config` sets to null."""
     before = read_run(config.run).config.select.named
     if not (before or config.select.named):
         return config

@@ -89,10 +89,7 @@ def run_stages(
 
 
 def localised(config: Config) -> Config:
-    """Copy remote files that libraries read, and return the configuration with the new paths.
-
-    Workers read the bitext and the translation model directly from the object store.
-    """
+    """Copy remote files that libraries read. Return the configuration with the copies' paths."""
 
     def local(key: str, path: str, mark: InputPath) -> str:
         if not mark.copied or not storage.is_remote(path):
@@ -142,7 +139,7 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
 class _State:
     forced: set[str]  # stages to run without reusing earlier results
     suspect: set[str] = field(default_factory=set)
-    """Stages with a damaged part file. They run again, and replace damaged part files only."""
+    """Stages with a damaged part file. They run again, and replace only damaged part files."""
     repaired: set[str] = field(default_factory=set)  # part files that were found damaged
     ran: set[str] = field(default_factory=set)
 
@@ -193,7 +190,7 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
 
 
 def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _State) -> None:
-    """Make the stage of a damaged part file run again, unless the file was already replaced."""
+    """Let the stage of a damaged part file run again. Raise an error if this was done before."""
     path = error.path
     folders = {step.path: step.run.folder(step.stage.name) for step in steps}
     stage = next((n for n, folder in folders.items() if path.startswith(f"{folder}/")), None)

@@ -134,9 +134,10 @@ def outdated(steps: Sequence[PlannedStage]) -> set[str]:
 
 
 def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
-    """After a change of `loop.rounds`, copy a result with this key from the other folder.
+    """Copy a result with this key between the run's folder and `rounds/1`, and return its record.
 
-    The run's folder and `rounds/1` use the same keys. Return None if there is no such result.
+    Both folders use the same keys, so a change of `loop.rounds` repeats no work. Return None if the
+    other folder has no such result.
     """
     if stage.copy is None or run.place not in ("", "rounds/1"):
         return None

@@ -28,7 +28,7 @@ class Lenient(BaseModel):
 class StageRecord(Lenient):
     """The record of a finished stage, stored in `_stage.json`.
 
-    A subclass adds the fields of the stages that `stage` names, separated by spaces.
+    The class argument `stage` contains the names of a subclass's stages, separated by spaces.
     """
 
     stage: ClassVar[str] = ""
@@ -37,7 +37,7 @@ class StageRecord(Lenient):
     key: str = ""  # digest of everything that the result depends on
     digest: str = ""  # digest of the result; keys of later stages depend on it
     seconds: float = 0.0  # from the stage's start to its end
-    peak_memory: int = 0  # bytes, of the process that used most; 0 if not measured
+    peak_memory: int = 0  # in bytes, of the process that used most memory; 0 if unknown
     round: int | None = None  # number of the best round, if the result is copied from that round
     config: dict[str, Any] = {}
     versions: dict[str, str] = {}
@@ -60,7 +60,7 @@ class PairsRecord(StageRecord, stage="select"):
     shards: int = 0  # number of part files
     worker_seconds: float = 0.0  # total time that workers spent on rows
     metrics: dict[str, Any] = {}  # Beam counters of the job
-    saved: dict[str, Saved] = {}  # rows without a new translation, by key (such as nmt.reuse)
+    saved: dict[str, Saved] = {}  # rows that needed no new translation, by configuration key
     cleaned: dict[str, int] = {}  # number of pairs that `input.clean` changed, by kind
     # The following fields are set only for a corpus.
     unigram_f1: float | None = None  # the median of a sample of about 10,000 pairs

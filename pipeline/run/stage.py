@@ -114,7 +114,10 @@ def folder_is_valid(run: Run, stage: str) -> bool:
 
 
 def shards_are_valid(run: Run, stage: str) -> bool:
-    """Whether the receipts have the recorded digest, and the folder exactly their part files."""
+    """Whether the receipts have the recorded digest, and all their part files are complete.
+
+    Further part files, which a failed attempt of a worker may have left, make the stage invalid.
+    """
     found, folder = receipts(run.folder(stage)), run.folder(stage)
     accepted = [shard for receipt in found for shard in receipt.shards]
     rejected = [shard for receipt in found for shard in receipt.rejected_shards]
@@ -160,7 +163,7 @@ def rejected_rows(receipts: Iterable[Receipt]) -> dict[str, int]:
 
 
 def saved_rows(receipts: Iterable[Receipt]) -> dict[str, Saved]:
-    """Count the rows that needed no new translation, by the configuration key that saved it."""
+    """Count the rows that needed no new translation, by configuration key, such as nmt.reuse."""
     total: dict[str, Saved] = {}
     for receipt in receipts:
         for key, values in receipt.numbers.get("saved", {}).items():

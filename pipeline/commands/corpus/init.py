@@ -153,7 +153,7 @@ def _sides(paths: list[str]) -> dict[str, str | list[str]]:
     """Return the files of each side. Files of a pair differ in the ending: a.cs a.en b.cs b.en."""
     if len(paths) == 2:
         return {"source": paths[0], "reference": paths[1]}
-    endings: dict[str, dict[str, str]] = {}  # from the ending and the rest of the path to the path
+    endings: dict[str, dict[str, str]] = {}  # paths by ending, then by the rest of the path
     for path in paths:
         stem, _, ending = PACKED.sub("", path).rpartition(".")
         endings.setdefault(ending, {})[stem] = path
@@ -196,8 +196,7 @@ def _format(path: str) -> str:
         return "tmx"
     names = line.decode(errors="replace").split("\t")
     columns = len(names)
-    # A first line of names is the header of a CSV file. A first line of two or three words may also
-    # be a sentence pair, so these words must be usual names of columns.
+    # A header contains only names. Two or three words may also be a pair, so check them further.
     named = NAME.fullmatch if columns > 3 else _names_column
     if 1 < columns == len({*names}) and all(map(named, names)):
         if b'"' not in head:

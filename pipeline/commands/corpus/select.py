@@ -39,7 +39,7 @@ class Counted(BaseModel):
 
     run: str
     selection: str
-    rows: dict[str, int]  # number of rows by reason for rejection, and, last, of `selected` rows
+    rows: dict[str, int]  # number of rows by reason for rejection; `selected` for selected rows
     pairs: list[dict[str, Any]]  # the pairs that --show prints
 
 

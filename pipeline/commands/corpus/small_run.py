@@ -154,8 +154,7 @@ def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ran
 def measured(run: Run, stage: str, record: PairsRecord, workers: int) -> Job:
     """Measure the rate, size and memory of a stage on a sample. Models ran on `workers` cores."""
     done = sorted(receipts(run.folder(stage)), key=lambda receipt: receipt.ended)
-    # The time of the first unit includes opening resources, so the first unit is ignored. For
-    # translation, the time to open models is not measured.
+    # The first unit's time includes the opening of resources, except for translation.
     timed = done if stage in ("pivot", "back_translate") else done[1:] or done
     shards = (shard for of in done for shard in (*of.shards, *of.rejected_shards))
     size = sum(shard.size or 0 for shard in shards)
