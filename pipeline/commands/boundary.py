@@ -34,7 +34,7 @@ def in_a_line(error: BaseException) -> str:
         return f"{where}{known}"
     if any(words in text for words in _MEMORY):
         return f"{where}out of memory; `paraloom estimate` shows how much a run needs"
-    if isinstance(error, OSError):  # for example, a name is too long or the disk is full
+    if isinstance(error, OSError):
         name = error.filename if isinstance(error.filename, str) else None
         what = f"{name}: cannot be used" if name else "a file cannot be read or written"
         return f"{where}{what} ({error.strerror or error})"

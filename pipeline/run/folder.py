@@ -170,7 +170,7 @@ def locked(folder: str) -> AbstractContextManager[None]:
 
 
 def with_selections(config: Config) -> Config:
-    """Add the named selections of earlier commands, except selections that `config` sets to null."""
+    """Add the named selections of earlier commands, unless `config` sets a selection to null."""
     before = read_run(config.run).config.select.named
     if not (before or config.select.named):
         return config

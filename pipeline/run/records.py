@@ -36,7 +36,7 @@ class StageRecord(Lenient):
 
     key: str = ""  # digest of everything that the result depends on
     digest: str = ""  # digest of the result; keys of later stages depend on it
-    seconds: float = 0.0  # from the stage's start to its end
+    seconds: float = 0.0
     peak_memory: int = 0  # in bytes, of the process that used most memory; 0 if unknown
     round: int | None = None  # number of the best round, if the result is copied from that round
     config: dict[str, Any] = {}
@@ -90,7 +90,7 @@ class UsedModel(Lenient):
     """A model that the run did not train."""
 
     path: str = ""  # folder, or name on the Hub
-    sha256: str = ""  # digest of the model's files
+    sha256: str = ""
     revision: str | None = None  # commit on the Hub
     license: str | None = None
 
@@ -135,7 +135,7 @@ class ScoreRecord(PairsRecord, stage="score"):
 class BucketRecord(PairsRecord, stage="bucket"):
     """The record of pairs with deciles."""
 
-    deciles: dict[str, Deciles] = {}  # by score
+    deciles: dict[str, Deciles] = {}
 
 
 class IdfRecord(StageRecord, stage="idf"):
@@ -178,7 +178,7 @@ class LoopRecord(StageRecord, stage="loop"):
     """The record of the comparison of all rounds."""
 
     labelled: list[float]  # Pearson × 100 of each round's encoder on the labelled pairs
-    data_sets: int  # number of labelled data sets
+    data_sets: int
     pairs: int
     best: int  # number of the best round, from 1
 

@@ -22,7 +22,9 @@ def command(
     context: typer.Context,
     config: ConfigFile,
     changes: Changes = None,
-    rows: Annotated[int, option("N", "Size of the sample.", "-n", min=1, max=small_run.READ)] = 200,
+    rows: Annotated[
+        int, option("N", "Number of rows to sample.", "-n", min=1, max=small_run.READ)
+    ] = 200,
 ) -> None:
     """Draw random rows of the input, and run all stages up to selection in RUN/preview.
 
