@@ -288,7 +288,7 @@ class Config(Options):
             )
 
     def _leave_out(self, scorers: Collection[str]) -> None:
-        """Leave out default scorers. `scorers` still counts as unset, so `replace` restores it."""
+        """Leave out default scorers. `scorers` still counts as unset: `replace` restores them."""
         self.__dict__["score"] = score = self.score.model_copy()
         score.__dict__["scorers"] = [name for name in score.scorers if name not in scorers]
 

@@ -107,7 +107,7 @@ def scorers_at_hand(run: Run) -> list[str]:
 
 
 def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -> Config:
-    """Return the configuration of a run on a sample. If `chats`, language models translate."""
+    """Return the configuration of a run on a sample. If `chats`, only language models are asked."""
     config, given = run.config, run.config.score
     score: dict[str, Any] = {"phrases": given.phrases if "paragram" in run.records else None}
     score["scorers"] = scorers_at_hand(run) or ["translation_score"]

@@ -92,7 +92,7 @@ def contamination(
 
     Returns:
         - int64 [data sets + 1, rules]: the number of rows that contain a sentence of a data set. A
-          row counts only for the first rule that finds it. The last entries are for all data sets.
+          row counts only for the first rule that applies. The last entries are for all data sets.
         - the number of rows of the corpus.
         - for each rule, at most `examples` examples: place, text and evaluation sentence.
     """

@@ -96,7 +96,7 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
     names: set[str] = set()
     for stage in stages:
         path, found = storage.join(folder, folder_of(stage)), set()
-        # A row stays in shards with the same name, so later stages are searched only there.
+        # A row is in shards of the same name in all stages, so read only these shards.
         named = [receipt for name in sorted(names) if (receipt := read_receipt(path, name))]
         for receipt in named if len(named) == len(names) > 0 else receipts(path):
             for rejected, shards in ((False, receipt.shards), (True, receipt.rejected_shards)):
