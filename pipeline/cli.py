@@ -3,9 +3,6 @@
 To add a command, write a module below `pipeline/commands/` that defines a function `command`, and
 add an entry to `COMMANDS`. Typer derives the command's arguments from the function's signature. A
 command's module is imported only when the command runs, so that help and completion are fast.
-
-`PAPERS` lists the commands of `paraloom papers`, which run the papers' other systems and analyses.
-It repeats commands such as `embed`, which accept models of the papers' other systems there.
 """
 
 import importlib
@@ -35,7 +32,7 @@ PANELS = {
     "model": "Use a model",
     "papers": "The papers",
 }
-"""The titles of command groups in the help, by the subfolder of `pipeline/commands/`."""
+"""Titles of the groups of commands in the help."""
 
 STAGES = "corpus.stages"
 
@@ -46,13 +43,13 @@ _PAPERS = "paraloom.papers"
 class Command(NamedTuple):
     """An entry in the list of commands."""
 
-    name: str  # on the command line
-    module: str  # relative to `folder`; it defines the function `command`
+    name: str
+    module: str  # name of the module, relative to `folder`
     summary: str  # one line for the list of commands; the docstring of `command` adds the details
     beam: bool = False  # whether the command accepts Beam's options after `--`
     literal: bool = False  # whether arguments may begin with "-", like the ids of some pairs
     folder: str = "paraloom.pipeline.commands"
-    systems: bool = False  # whether the command works with the papers' other systems
+    systems: bool = False  # whether the command accepts models of the papers' other systems
 
     @property
     def panel(self) -> str:
@@ -137,7 +134,7 @@ class _LazyGroup(TyperGroup):
         if ctx.obj and not entry.beam:
             raise UserError(f"{found} takes no Beam options")
         if entry.literal and not {"-h", "--help"} & set(rest):
-            # Only `--json FILE` is an option. "--" makes all other arguments values.
+            # Put "--" between `--json FILE` and the other arguments: an id may begin with "-".
             split = (of.split("=", 1) if of.startswith("--json=") else [of] for of in rest)
             rest = [part for parts in split for part in parts]
             at = rest.index("--json") if "--json" in rest else len(rest)
@@ -148,17 +145,15 @@ class _LazyGroup(TyperGroup):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code.
 
-    Returns:
-        0 if the command succeeded, 1 if `compare` found a difference, 2 after an error, which is
-        printed as one line on stderr, and 130 if the command was interrupted.
+    The code is 1 if `compare` found a difference, 2 after an error, and 130 after an interrupt.
     """
     _prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     end = given.index("--") if "--" in given else len(given)
-    # Waiting threads of torch must sleep. If they spin, they take the cores from working threads.
+    # By default, waiting threads of torch keep their cores busy, which slows down other threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    logging.getLogger().setLevel(logging.ERROR)  # Beam warns about cloud services that are unused
-    logging.getLogger("fairseq.tasks").setLevel(logging.ERROR)  # it warns about tensorboardX
+    logging.getLogger().setLevel(logging.ERROR)  # Beam warns about unused cloud services
+    logging.getLogger("fairseq.tasks").setLevel(logging.ERROR)  # warnings about tensorboardX
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.jit")  # from fairseq
     try:
         for argument in given:
@@ -182,7 +177,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Make stdout and stderr accept characters that their encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -191,7 +185,7 @@ def _prepare_streams() -> None:
 
 
 def application() -> Any:
-    """Build the group of all commands, with the group `papers` in it."""
+    """Build the group of all commands, including the group `papers`."""
     completion = "paraloom --install-completion installs completion for your shell."
     root = _group(_root, COMMANDS, f"paraloom COMMAND --help describes a command. {completion}")
     papers = _group(_papers, PAPERS)
@@ -213,7 +207,7 @@ def _group(callback: Any, entries: tuple[Command, ...], epilog: str | None = Non
 
 
 def _papers() -> None:
-    """Train the papers' other systems, and make their analyses."""
+    """Train the papers' other systems, and run the papers' analyses."""
 
 
 def _print_version(asked: bool) -> None:

@@ -51,7 +51,7 @@ class OpenedRun:
         return list(self._record.stages)
 
     def record(self, stage: str) -> StageRecord:
-        """Return the record of a finished stage. `stage` is its name or its folder's name."""
+        """Return the record of a finished stage. `stage` is the name of the stage or its folder."""
         stage = stage_in(stage)
         if stage not in self._record.stages:
             finished = ", ".join(self.stages)
@@ -61,8 +61,7 @@ class OpenedRun:
     def pairs(self, stage: str = "select") -> ds.Dataset:
         """Return the pairs of a stage as an Arrow data set, which reads rows lazily.
 
-        docs/columns.md lists the columns of each stage. If the run is in an object store, the
-        stage's part files are downloaded.
+        docs/columns.md lists the columns. Part files in an object store are downloaded.
         """
         if not isinstance(self.record(stage), PairsRecord):
             raise UserError(f"{self.folder}: {stage} is a stage without pairs")
@@ -73,7 +72,7 @@ class OpenedRun:
         return ds.dataset(paths, format="parquet")
 
     def encoder(self) -> SentenceEncoder:
-        """Load the encoder that the run trained, or the best round's encoder if it has rounds."""
+        """Load the encoder that the run trained, or with several rounds, the best encoder."""
         from paraloom.models.embeddings.model import load_encoder
 
         self.record("embeddings")
@@ -81,10 +80,7 @@ class OpenedRun:
 
 
 def open_run(folder: str | Path, beam: Sequence[str] = ()) -> OpenedRun:
-    """Open a run folder on this machine or in an object store.
-
-    `beam` contains Beam's options for the object store, as after `--` on the command line.
-    """
+    """Open a run folder. `beam` contains Beam's options for an object store."""
     connect(beam, [str(folder)])
     return OpenedRun(str(folder))
 
@@ -136,8 +132,8 @@ def score(
     """Compute scores of n pairs of sentences.
 
     Args:
-        scorers: names of Paraloom's scorers, which docs/scorers.md lists, or of plug-ins. Scorers
-            that read a source, an id or `translation_score` work only in a run.
+        scorers: names of scorers (see docs/scorers.md) or plug-ins. Scorers that read a source, an
+            id or `translation_score` work only in a run.
         language: the language code of both sides.
         resources: paths of the resources that scorers read, such as `paragram="vectors.txt"`.
 

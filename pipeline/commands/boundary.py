@@ -1,4 +1,4 @@
-"""Conversion of any error of a command into one line."""
+"""Converts errors of commands into one line."""
 
 import os
 import time
@@ -22,10 +22,7 @@ def is_interrupt(error: BaseException | None) -> bool:
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return an error as one line: its notes (see `reading`), the cause and the remedy.
-
-    The traceback of an unexpected error is written to a log file, and the line names this file.
-    """
+    """Return an error as one line. Write the traceback of an unexpected error to a log file."""
     if isinstance(error, typer.TyperException):
         return _usage(error)
     notes = reversed(getattr(error, "__notes__", ()))
@@ -37,7 +34,7 @@ def in_a_line(error: BaseException) -> str:
         return f"{where}{known}"
     if any(words in text for words in _MEMORY):
         return f"{where}out of memory; `paraloom estimate` shows how much a run needs"
-    if isinstance(error, OSError):  # for example, a name is too long or the disk is full
+    if isinstance(error, OSError):
         name = error.filename if isinstance(error.filename, str) else None
         what = f"{name}: cannot be used" if name else "a file cannot be read or written"
         return f"{where}{what} ({error.strerror or error})"

@@ -20,7 +20,7 @@ class _Visible(Console):
 
 
 def console(width: int = 120) -> Console:
-    """Return a console. `width` is in characters, for standard output that is not a terminal."""
+    """Return a console. Lines have `width` characters if standard output is not a terminal."""
     # No markup, because paths and sentences may contain brackets.
     terminal = _Visible(markup=False, emoji=False)
     return terminal if terminal.is_terminal else _Visible(width=width, markup=False, emoji=False)

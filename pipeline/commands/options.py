@@ -65,8 +65,8 @@ OnInterrupt = Annotated[
     Literal["leave", "cancel"] | None,
     option(
         "leave|cancel",
-        "On Ctrl-C, leave a Dataflow or Flink job running, or cancel it. By default, ask in a "
-        "terminal.",
+        "Whether Ctrl-C leaves a Dataflow or Flink job running or cancels it. By default, a "
+        "command in a terminal asks.",
     ),
 ]
 Model = Annotated[str, option("DIR", "Folder of the encoder.", "--model")]

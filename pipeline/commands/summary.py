@@ -1,4 +1,4 @@
-"""The summary that a run prints when it ends."""
+"""Prints the summary at the end of a run."""
 
 from collections.abc import Mapping
 
@@ -17,10 +17,7 @@ from paraloom.pipeline.run.records import (
 
 
 def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
-    """Print the rows of each stage, the reasons for rejection, and the results.
-
-    `whole` is the record of the run, and `ran` contains the stages that this command has run.
-    """
+    """Print the summary of a run. `ran` contains the stages that this command has run."""
     record = restrict(whole, whole.wanted)
     out = console(max(120, 24 * (2 + len(record.config.score.names))))
     table = _stages(record.stages, ran)
@@ -57,7 +54,7 @@ def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
     table = number_table("Stages", "stage", numbers=numbers, after=["this time"])
     for name, stage in stages.items():
         rows, rate = ["", "", ""], ""
-        if isinstance(stage, PairsRecord) and stage.round is None:  # else a copy of the best round
+        if isinstance(stage, PairsRecord) and stage.round is None:  # not copied from a round
             rows = [f"{n:,}" for n in (stage.rows_in, stage.rows_out, stage.rows_rejected)]
             rate = f"{stage.rows_in / max(stage.seconds, 1e-9):,.0f}"
         memory = f"{stage.peak_memory / 2**20:,.0f}" if stage.peak_memory else ""
@@ -67,7 +64,7 @@ def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
 
 
 def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
-    """Return a table of the numbers of rejected and unselected rows by stage and reason."""
+    """Return a table with the number of rejected or unselected rows by stage and reason."""
     rows = ((name, why, f"{n:,}") for name, of in stages.items() for why, n in of.items())
     title = "Rejected and unselected rows"
     return number_table(title, "stage", "reason", numbers=["rows"], rows=rows)

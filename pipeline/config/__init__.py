@@ -1,7 +1,4 @@
-"""The configuration of a run: `options` declares the keys, and `read` reads YAML files.
-
-`paraloom.papers.documentation` generates the JSON Schema and docs/configuration.md from the keys.
-"""
+"""The configuration of a run: `options` declares the keys, and `read` reads YAML files."""
 
 from paraloom.pipeline.config.options import Config
 from paraloom.pipeline.config.read import read_config

@@ -23,31 +23,30 @@ _CODE = re.compile("[A-Za-z]{1,8}([_-][A-Za-z0-9]{1,8}){0,7}")  # valid in file 
 
 
 class InputOptions(Options):
-    """The bitext. Required, unless `embeddings.task` does not read the corpus."""
+    """The bitext. Only a run whose `embeddings.task` does not read the corpus can omit it."""
 
     format: Format
     """Format of the files."""
     paths: list[InputGlob] | dict[str, InputGlob | list[InputGlob]]
-    """A list of files or globs. Only the format moses needs a mapping, `{source: …, reference: …}`.
-    Each value of the mapping is a path or a list of paths. The format hub needs names of data sets
-    (`owner/name`, `owner/name@revision`), or folders that are laid out like data sets. The format
-    opus needs names of corpora (`Books`, `Books@v1`)."""
+    """A list of files or globs. Format moses: a mapping `{source: …, reference: …}`, in which each
+    value is a path or a list of paths. Format hub: names (`owner/name`, `owner/name@revision`) or
+    folders of data sets. Format opus: names of corpora (`Books`, `Books@v1`)."""
     columns: dict[str, str] = Field(default={})
-    """Names of the columns `source`, `reference` and `id` in the formats parquet, jsonl, csv and
-    hub, if the files use other names. `translation.cs` names a nested column. Without a name for
-    `id`, ids come from the column `id` (in TMX from `tuid`) if it exists. A row without an id gets
-    an id that is computed from its texts."""
+    """The files' names of the columns `source`, `reference` and `id`, if the files use other names.
+    Only for the formats parquet, jsonl, csv and hub. `translation.cs` names a nested column. By
+    default, ids are read from the column `id` (in TMX, from `tuid`). A row without an id gets an id
+    that is computed from its texts."""
     keep: list[str] = Field(default=[])
-    """Further columns to copy into the corpus and the release. They contain texts, numbers or
-    booleans. Conditions in `where` and `select.where` may name these columns."""
+    """Further columns (texts, numbers or booleans) to copy into the corpus and the release.
+    Conditions in `where` and `select.where` may name these columns."""
     subset: str | None = None
     """Subset of a data set, for the format hub. null: the only subset or the default subset."""
     split: str = "train"
     """Split of a data set, for the format hub."""
     shard_rows: Count | None = None
     """Number of input lines in a shard. A shard is the unit of parallel work and of resuming. null:
-    500 to 10,000, depending on the size of the input. Set a number for a growing corpus: finished
-    shards then remain valid."""
+    500 to 10,000, depending on the size of the input. If you plan to add input later, set a number:
+    finished shards then remain valid."""
     source_language: str = "cs"
     """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`). It determines the
     tokenisation of the source and the language tag for a multilingual model."""
@@ -57,9 +56,8 @@ class InputOptions(Options):
     `format: text`, it is the language of the text, which is translated into `source_language` and
     back. See languages.md."""
     check_languages: bool = True
-    """Check both language codes, and check that the first rows and the translation model have these
-    languages. The command ends if a language is certainly wrong, and prints a notice if it may be
-    wrong. false: no check."""
+    """Check the language codes, the first rows and the translation model. If a language is
+    certainly wrong, the command ends. If a language may be wrong, a notice is printed."""
     language_identifier: Annotated[str | None, Field(exclude_if=operator.not_)] = None
     """Your own function that identifies languages for `where` and `check_languages`:
     `FILE.py:NAME`, or `MODULE:NAME` in an installed package. null: fastText's model lid.176. See
@@ -76,10 +74,11 @@ class InputOptions(Options):
     hold. See choosing-pairs.md."""
     unique: Literal["source", "pair"] | None = None
     """source: translate equal sources in a shard once, and copy the translation to all their rows.
-    pair: reject a row whose source and reference repeat an earlier row. null: neither."""
+    pair: reject a row with the same source and the same reference as an earlier row. null: keep and
+    translate all rows."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
-    """Reject a near-copy of an earlier row. On each side of a near-copy, the Jaccard index of the
-    character 4-grams is at least this value, such as 0.7. null: keep near-copies. See
+    """Reject near-copies of earlier rows. Two rows are near-copies if the Jaccard index of the
+    character 4-grams is at least this value, such as 0.7, on each side. null: keep near-copies. See
     choosing-pairs.md."""
 
     @property
@@ -89,7 +88,7 @@ class InputOptions(Options):
 
     @property
     def conditions(self) -> list[Predicate]:
-        """The parsed conditions of `where`."""
+        """The conditions in `where`, parsed."""
         return [Predicate.parse(text) for text in self.where]
 
     @property

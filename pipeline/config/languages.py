@@ -1,7 +1,7 @@
 """Checks of the configured languages against the texts and the translation model.
 
-A language that is certainly wrong raises a UserError. A language that may be wrong prints a notice.
-With `input.check_languages: false`, only `of_codes` checks anything.
+If a language is certainly wrong, a check raises a UserError. If a language may be wrong, the check
+prints a notice. With `input.check_languages: false`, only the two codes are compared.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,10 +17,10 @@ from paraloom.models.printing import say
 from paraloom.models.text.language_identifier import Spoken, spoken
 from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 
-_ROWS, _FILES = 100, 20  # number of rows to identify, and of the files that contain these rows
-_SHARE = 0.8  # least share of rows that are clearly in one and the same wrong language
+_ROWS, _FILES = 100, 20  # largest numbers of rows and of files that are read
+_SHARE = 0.8  # least share of rows that are clearly in the same wrong language
 _CHANCE = 0.2  # largest share of rows that may be in the configured language
-_NOTICE, _SWAPPED, _CERTAIN = 3, 5, 20  # least number of rows for each conclusion
+_NOTICE, _SWAPPED, _CERTAIN = 3, 5, 20  # rows needed for a notice, swapped sides, another error
 _GO_ON = "if the configuration is right, set input.check_languages: false"
 
 
@@ -63,12 +63,9 @@ def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
 def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, bool]:
     """Find the sides that are not in their configured language.
 
-    A mistake is uncertain if there are few rows, or if the identifier may not know the configured
-    language or may confuse it with the language that it found. It is also uncertain if both sides
-    are in one language, because the first rows of the bitext may be untranslated.
-
-    Returns:
-        A message about these sides, or "" if there are none, and whether the mistake is certain.
+    Return a message (or ""), and whether the mistake is certain. A mistake is uncertain if there
+    are few rows, or if the identifier may confuse the found and the configured language. It is also
+    uncertain if both sides are in the same language, because the first rows may be untranslated.
     """
     wrong = {
         side: of
@@ -97,11 +94,7 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
 
 
 def check_model(model: NmtModel, key: str, languages: Languages) -> None:
-    """Check that a model translates between the configured languages.
-
-    A model whose files do not name its languages is accepted. `key` is the configuration key of
-    the model.
-    """
+    """Check a model's languages, if its files name languages. `key` names the model in errors."""
     (source, target), wanted = model.languages, (languages.source or "", languages.target or "")
     line = f"{key}: {model.path} translates {source} into {target}, not {' into '.join(wanted)}"
     if differ(target, wanted[1]):

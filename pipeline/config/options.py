@@ -27,7 +27,7 @@ from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions, 
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
 MODEL_KEYS |= {"no_antonyms": "wordnet", "same_roles": "spacy"}
-"""The configuration key of each scorer's model. It is also the name of the scorer's resource."""
+"""The configuration key of each scorer's model. The scorer's resource has the same name."""
 
 
 class ScoreOptions(Options):
@@ -37,9 +37,9 @@ class ScoreOptions(Options):
         default=["translation_score", "trigram_overlap", "paragram_similarity"]
     )
     """Scores to compute. Each score becomes a column and gets deciles. To use a scorer of your own,
-    give the name that an installed package declares, or `FILE.py:NAME`. If `scorers`, `paragram`
-    and `phrases` are all missing, the default lacks paragram_similarity, and `select` uses deciles
-    3 to 9 of translation_score by default. See scorers.md."""
+    give the name that an installed package declares, or `FILE.py:NAME`. If none of `scorers`,
+    `paragram` and `phrases` is set, paragram_similarity is not computed. By default, `select` then
+    selects by deciles 3 to 9 of translation_score. See scorers.md."""
     paragram: InputFile | None = None
     """Word vectors in text form (`word v1 … vd`). null: train them on `phrases`."""
     phrases: InputFile | None = None
@@ -55,8 +55,7 @@ class ScoreOptions(Options):
     compute_type: Literal["auto", "int8"] = "auto"
     """Number type of the weights of sentence_model and cross_encoder_model. auto: float16 on a GPU,
     float32 on a CPU. int8: 8 bits on a CPU, for networks like BERT. int8 is two to three times as
-    fast as float32. It changes the cosines of MiniLM by 0.006 on average and by 0.03 at most. One
-    pair in eight gets another decile."""
+    fast as float32, but with MiniLM, one pair in eight gets another decile."""
     spacy: UncheckedFile | None = None
     """Name or folder of a spaCy pipeline with a parser, for same_roles."""
     wordnet: UncheckedFile | None = None
@@ -71,13 +70,13 @@ class ScoreOptions(Options):
 
     @property
     def names(self) -> list[str]:
-        """The columns of the scores, in their order."""
+        """The names of the score columns, in the order of the columns."""
         names = [*(column_of(entry) for entry in self.scorers), *self.columns]
         return sorted(names, key=ENCODER.__eq__)  # a later round adds the encoder's column last
 
     @property
     def sources(self) -> list[ScorerSource]:
-        """Where the scorers that are not built in are loaded from."""
+        """The places from which to load the scorers that are not built in."""
         own = ("translation_score", *SCORERS)
         return [
             *(source_of(entry) for entry in self.scorers if entry not in own),
@@ -122,9 +121,9 @@ class LoopOptions(Options):
     """Rounds of selection and training."""
 
     rounds: Annotated[int, Field(ge=1, le=100)] = 1
-    """Number of rounds of selection and training. From the second round on, pairs are selected by
-    their similarity according to the previous round's encoder. The round whose encoder agrees best
-    with `select.labelled` is the result."""
+    """Number of rounds of selection and training. From the second round on, the encoder of the
+    previous round scores the pairs, and pairs are selected by this score. The result is the round
+    whose encoder agrees best with `select.labelled`."""
 
 
 class EvaluateOptions(Options):
@@ -147,10 +146,9 @@ class Config(Options):
     """Beam resource hint for the stages that load a model, such as
     `type:nvidia-l4;count:1`. One process uses all GPUs of a machine, so `count` may be higher."""
     max_rejected: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """Largest share of rows that a stage before `bucket` may reject. If a stage rejects more, the
-    run stops. The share is checked as soon as the finished shards have 1,000 rows, and at the end
-    of the stage. Rows that `input.where`, `unique` and `near_duplicates` reject do not count. 1: no
-    limit."""
+    """Largest share of rows that a stage before `bucket` may reject. If a stage rejects more rows,
+    the run stops. The share is checked from 1,000 rows on, and at the end of the stage. Rows that
+    `input.where`, `unique` and `near_duplicates` reject do not count. 1: no limit."""
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     generators: Generators = None
@@ -266,8 +264,8 @@ class Config(Options):
         used = [n for n in score.scorers if n in SCORERS and SCORERS[n].resource_name == "paragram"]
         if used and not (score.paragram or score.phrases):
             raise ValueError(
-                f"score.paragram: {used[0]} needs word vectors; name a file of them here, "
-                "or phrase pairs to train them on in score.phrases, or take it out of score.scorers"
+                f"score.paragram: {used[0]} needs word vectors; name a file of word vectors here, "
+                "or name phrase pairs in score.phrases, or remove it from score.scorers"
             )
         taken = {*_TAKEN, *COLUMNS, *score.names, ENCODER}
         for name in keep:
@@ -278,7 +276,6 @@ class Config(Options):
             self.derived(f"selections/{name}")._check_selection(f"select.named.{name}")
 
     def _check_mined(self) -> None:
-        """Refuse generators and scorers that need a source. Leave out such default scorers."""
         if self.generators is not None:
             raise ValueError("generators: must be null, since input.format pairs is not translated")
         needs = {"translation_score", *(n for n, of in SCORERS.items() if "source" in of.reads)}
@@ -291,12 +288,11 @@ class Config(Options):
             )
 
     def _leave_out(self, scorers: Collection[str]) -> None:
-        """Leave out default scorers. The key stays unset, so `ScoreOptions.replace` restores it."""
+        """Leave out default scorers. `scorers` still counts as unset: `replace` restores them."""
         self.__dict__["score"] = score = self.score.model_copy()
         score.__dict__["scorers"] = [name for name in score.scorers if name not in scorers]
 
     def _leave_out_paragram(self) -> None:
-        """Leave the default `paragram_similarity` out if no word vectors or phrases are named."""
         score, select, default = self.score, self.select, SelectOptions().by
         if score.model_fields_set & {"scorers", "paragram", "phrases"}:
             return
@@ -340,8 +336,8 @@ class Config(Options):
         select, known = self.select, self.score.names
         if select.by == "auto" and not select.labelled:
             raise ValueError(
-                f"{key}.labelled: {key}.by is auto, which needs labelled pairs; name a file or "
-                "folder of them"
+                f"{key}.labelled: {key}.by is auto, which needs labelled pairs; name their file or "
+                "folder"
             )
         if select.by not in (*CHOSEN, *known):
             names = ", ".join(known)
@@ -381,7 +377,6 @@ _QUERY = re.compile(r"\b(https?://[^\s?]*)\?[^\s,;)]*")
 
 
 def _without_credentials(value: Any) -> Any:
-    """Remove user names, passwords and queries from the URLs in a JSON value."""
     if isinstance(value, Mapping):
         return {name: _without_credentials(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -390,7 +385,6 @@ def _without_credentials(value: Any) -> Any:
 
 
 def _check_each(key: str, conditions: Sequence[str], check: Callable[[Predicate], object]) -> None:
-    """Check conditions. A ValueError names `key` and the number of the wrong condition."""
     for i, text in enumerate(conditions):
         try:
             check(Predicate.parse(text))

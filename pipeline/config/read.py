@@ -17,13 +17,12 @@ SAMPLE = Path(__file__).resolve().parents[1] / "sample"
 
 
 def read_config(path: str | Path | None, changes: Sequence[str] = (), name: str = "") -> Config:
-    """Read a YAML file and apply changes to it.
+    """Read a configuration from a YAML file, and apply changes to it.
 
     Args:
-        path: a YAML file, or "sample" for the packaged sample. None starts from an empty
-            configuration.
+        path: a YAML file, "sample" for the packaged sample, or None for an empty configuration.
         changes: `key.sub=value` sets a key, and `key.sub+=value` appends to a list.
-        name: the named selection that changes of `select` apply to, or "" for the main corpus.
+        name: the named selection to which changes of `select` apply, or "" for the main corpus.
     """
     if is_sample(path):
         path = SAMPLE / "sample.yaml"
@@ -34,7 +33,7 @@ def read_config(path: str | Path | None, changes: Sequence[str] = (), name: str 
 
 
 def is_sample(path: str | Path | None) -> bool:
-    """Whether the path names the packaged sample: it is "sample", and no such file exists."""
+    """Whether the path is "sample" and no file has this name."""
     return path == "sample" and not Path(path).exists()
 
 
@@ -45,7 +44,7 @@ def parse_config(
     *,
     where: str | Path | None = None,
 ) -> Config:
-    """Make a configuration from the values of a YAML file. Errors name the file as `where`."""
+    """Make a configuration from the values of a YAML file. `where` names the file in errors."""
     own = [change for change in changes if name and change.startswith("select.")]
     select = values.get("select") or {}
     if own:
@@ -91,9 +90,8 @@ def _set(values: dict[str, Any], change: str) -> None:
 def _with_variables(values: dict[str, Any]) -> Config:
     """Make a configuration in which `${NAME}` is replaced by the value of the variable.
 
-    `Config.written` still contains `${NAME}`, with two exceptions. A variable is replaced if some
-    key does not accept `${NAME}`, such as a language code. The last part of `run` is replaced,
-    because cards show it.
+    `Config.written` still contains `${NAME}`, unless a key does not accept this text, such as a
+    language code. In the last part of `run`, which cards show, variables are always replaced.
     """
     shown: dict[str, str] = {}
     environment = {"PARALOOM_SAMPLE": str(SAMPLE), **os.environ}
@@ -124,7 +122,6 @@ def _with_variables(values: dict[str, Any]) -> Config:
 
 
 def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:
-    """Replace `${NAME}` by `look_up(NAME, key)` in all texts, and check that they are UTF-8."""
     if isinstance(value, Mapping):
         if odd := [n for n in value if not isinstance(n, str) and type(n) is not int]:
             raise ValueError(
@@ -143,7 +140,6 @@ def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:
 
 
 def _checked(text: str, key: str) -> str:
-    """Return the text. Raise a ValueError that names the key if the text is not valid UTF-8."""
     if problem := not_text(text):
         raise ValueError(f"{key}: {text!r} {problem}")
     return text

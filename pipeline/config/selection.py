@@ -14,20 +14,20 @@ UncheckedFile = Annotated[str, InputPath(checked=False)]
 HubModel = Annotated[str, InputPath(copied=False, hub=True)]
 
 CHOSEN = ("auto", "judged")
-"""The values of `select.by` with which a stage of the run chooses the score and its deciles."""
+"""Values of `select.by` that are not scores: a stage of the run chooses the score and deciles."""
 
 
 class AutoOptions(Options):
-    """Automatic selection (`select.by: auto`), which trains small encoders on ranges of deciles."""
+    """Automatic selection (`select.by: auto`): small encoders are trained on ranges of deciles."""
 
     score: Annotated[str | None, Field(exclude_if=operator.not_)] = None
     """Score whose deciles are tried. null: the first score in `score.scorers`."""
     model: str = "word-avg"
     """Name of the encoder to train. ParaNMT used lstm-avg."""
     pairs: Annotated[int, Field(ge=2)] = 10_000
-    """Largest number of pairs to train on. A range with fewer pairs is used completely."""
+    """Largest number of pairs for each training. If a range has fewer pairs, all are used."""
     seeds: Annotated[int, Field(ge=1, le=100)] = 3
-    """Number of trainings on each range, with different seeds."""
+    """Number of trainings on each range. Each training has another seed."""
 
 
 class SelectOptions(Options):
@@ -35,16 +35,15 @@ class SelectOptions(Options):
 
     by: str = "paragram_similarity"
     """Score whose deciles are selected. auto: choose the deciles with the pairs in `labelled`.
-    judged: choose score and deciles with people's judgments of the run's pairs (`paraloom judge`).
-    See judging.md."""
+    judged: choose the score and the deciles with people's judgments of the run's pairs
+    (`paraloom judge`). See judging.md."""
     precision: Fraction = 0.9
-    """Least precision of the deciles that `by: judged` chooses. The precision is the share of good
-    pairs, and the lower end of its Wilson interval must be at least this value. Of the choices
-    that reach it, the one with the most pairs wins. Only pairs that meet the conditions in
-    `where` are counted."""
+    """Least share of good pairs in the deciles that `by: judged` chooses. The lower end of the
+    share's Wilson interval must reach this value. If several choices of deciles reach this value,
+    the choice with the most pairs is used. Pairs that do not meet `where` are ignored."""
     good: Annotated[float, Field(gt=0, le=100)] = 70.0
-    """Least label of a good pair, from 0 to 100, for `by: judged` and the precision of the corpus.
-    If several people judged a pair, its label is the mean of their labels."""
+    """Least label of a good pair, from 0 to 100. It is used by `by: judged` and by the precision of
+    the corpus. If several people judged a pair, its label is the mean of their labels."""
     labelled: UncheckedFile | list[UncheckedFile] | None = None
     """Labelled pairs for `by: auto` and `loop.rounds`, in the format of STS: a file, a folder, or a
     list of files and folders."""
@@ -52,28 +51,27 @@ class SelectOptions(Options):
     deciles: Annotated[list[Annotated[int, Field(ge=0, le=9)]], Field(min_length=1)] | None = Field(
         default=[8, 9]
     )
-    """Deciles to select, from 0 (lowest) to 9 (highest). null: all deciles."""
+    """Deciles to select, from 0 (lowest scores) to 9. null: all deciles."""
     max_tokens: Count | None = 30
     """Largest number of Moses tokens on either side. null: no limit."""
     size: Count | None = None
     """Number of pairs to sample at random. null: all pairs."""
     per_source: PerSource = "diverse"
     """Which translations of a source to select if several translations meet all other conditions:
-    the best one, diverse translations, or all. The key has an effect only if sources have several
-    translations (`nmt.candidates`, `generators`)."""
+    the best translation, diverse translations, or all translations. Sources have several
+    translations only with `nmt.candidates` or `generators`."""
     per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
     """Largest share of the corpus that one of the `generators` may contribute. null: no limit."""
     max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
     """With `per_source: diverse`, the largest trigram overlap of two selected translations of a
     source."""
     where: list[str] = Field(default=[])
-    """Further conditions on a score, its decile, or the number of tokens of a side, such as
-    `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7` or `reference_tokens >= 5`. All conditions
-    must hold."""
+    """Further conditions on scores, deciles or numbers of tokens, which must all hold. Examples:
+    `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
-    """Reject a near-copy of an earlier pair that meets all other conditions. On each side of a
-    near-copy, the Jaccard index of the character 4-grams is at least this value. null: keep
-    near-copies."""
+    """Reject near-copies of earlier pairs. Two pairs are near-copies if the Jaccard index of the
+    character 4-grams is at least this value on each side. Only pairs that meet all other conditions
+    are compared. null: keep near-copies."""
     exclude: list[Annotated[str, InputPath(hub=True)]] = Field(default=[])
     """Evaluation sentences: files, folders or data sets of the Hub (`owner/name`,
     `owner/name@revision`). A pair is rejected if one side equals an evaluation sentence. It is also
@@ -85,8 +83,8 @@ class SelectOptions(Options):
     named: Annotated[dict[str, "NamedSelection | None"], Field(exclude_if=operator.not_)] = Field(
         default={}
     )
-    """Further corpora of the run by name, each with the keys of `select` that differ, such as
-    `strict: {deciles: [9]}`. `NAME: null` removes the corpus NAME from the run. See
+    """Further corpora of the run, by name. Each corpus has the keys of `select` that differ, such
+    as `strict: {deciles: [9]}`. `NAME: null` removes the corpus NAME from the run. See
     choosing-pairs.md."""
 
     @property
@@ -96,11 +94,11 @@ class SelectOptions(Options):
 
     @property
     def selections(self) -> dict[str, "NamedSelection"]:
-        """The named selections, without names that were set to null."""
+        """The named selections that are not null."""
         return {name: own for name, own in self.named.items() if own is not None}
 
     def criteria(self) -> Criteria:
-        """The criteria for each single pair, without deciles if `by` is auto or judged."""
+        """The criteria that apply to single pairs. If `by` is auto or judged, deciles are None."""
         return Criteria(
             by=self.by,
             deciles=None if self.deciles is None or self.by in CHOSEN else tuple(self.deciles),

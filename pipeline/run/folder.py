@@ -83,7 +83,7 @@ def recorded(record: RunRecord) -> RunRecord:
 
 
 def recorded_config(values: dict[str, Any]) -> Config:
-    """Read a recorded configuration, and drop what only `paraloom.papers` accepts."""
+    """Read a recorded configuration, and drop values that only `paraloom.papers` accepts."""
     options, known = values["embeddings"], KNOWN[-1]
     options = {name: of for name, of in options.items() if name in known.model_fields}
     if options["task"] not in known.tasks:
@@ -92,10 +92,9 @@ def recorded_config(values: dict[str, Any]) -> Config:
 
 
 def settled(found: dict[str, StageRecord], record: RunRecord) -> dict[str, StageRecord]:
-    """Return the finished stages of a run in their order.
+    """Return the finished stages of a run in their order, except the stage under way.
 
-    The stage under way is left out. Later stages are left out if a result that they read has
-    changed or is left out.
+    If a stage is left out or its result has changed, the stages that read it are left out, too.
     """
     names = dict.fromkeys([*record.planned, *found])
     stages = {name: found[name] for name in names if name in found}
@@ -164,15 +163,14 @@ def versions() -> dict[str, str]:
 def locked(folder: str) -> AbstractContextManager[None]:
     """Prevent a second process on this machine from working in a run folder.
 
-    Object stores have no locks. Two machines may work on one run: each accepts only results with
-    its own keys.
+    Two machines may work on one run: each machine accepts only results with its own keys.
     """
     here = remote.local_workdir(folder) / ".lock"
     return files.locked(here, f"{folder}: another paraloom is running here; wait for it")
 
 
 def with_selections(config: Config) -> Config:
-    """Add the run's earlier named selections to a configuration, unless it sets them to null."""
+    """Add the named selections of earlier commands, unless `config` sets a selection to null."""
     before = read_run(config.run).config.select.named
     if not (before or config.select.named):
         return config
@@ -212,22 +210,19 @@ def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
 
 
 def current(record: RunRecord) -> RunRecord:
-    """Return the record with only those stages that the present configuration made."""
+    """Return the record with only the stages that the present configuration made."""
     names = record.planned or record.stages
     return restrict(record, [n for n in names if n not in record.outdated])
 
 
 def outdated(record: RunRecord) -> list[str]:
-    """List the present configuration's stages whose results an earlier configuration made."""
+    """List the stages of the present configuration that an earlier configuration made."""
     names = record.planned or record.stages
     return [name for name in names if name in record.stages and name in record.outdated]
 
 
 def as_made(record: RunRecord) -> RunRecord:
-    """Return the record with the configuration, versions and stages that made the run's corpus.
-
-    It equals `current` if the corpus is not outdated.
-    """
+    """Return the record with the configuration, versions and stages that made the run's corpus."""
     made = record.stages.get("select")
     if made is None or "select" not in record.outdated:
         return current(record)
@@ -251,7 +246,7 @@ def check_current(folder: str, record: RunRecord, stage: str, command: str) -> N
 
 
 def check_selection(folder: str, known: Collection[str], name: str) -> str:
-    """Return the subfolder of a named selection, which must be in `known`, or "" for no name."""
+    """Return the subfolder of a named selection. The name must be in `known` or empty."""
     if name and name not in known:
         names = ", ".join(known) or "the corpus"
         remedy = "`paraloom select --config FILE --name NAME --set select.KEY=VALUE` makes one"
@@ -260,7 +255,7 @@ def check_selection(folder: str, known: Collection[str], name: str) -> str:
 
 
 def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> RunRecord:
-    """Return the record of a run or a named selection. Its corpus must be finished and current."""
+    """Return the record of a run or a named selection whose corpus is finished and current."""
     place = check_selection(folder, record.config.select.selections, selection)
     stage = record.derived(place).path("select")
     check_current(folder, record, stage, "select")

@@ -25,10 +25,9 @@ class Journal:
     def begin(
         self, config: Config, planned: list[str], wanted: list[str], outdated: Iterable[str]
     ) -> None:
-        """Record the configuration and its stages, as in `RunRecord`, before the first stage runs.
+        """Record the configuration and its stages before the first stage runs.
 
-        Readers cannot find the outdated stages themselves, because the recorded configuration lacks
-        the values of environment variables.
+        `outdated` is recorded because readers do not know the values of environment variables.
         """
         self.record = RunRecord(
             config=Config.of(config.written),
@@ -62,7 +61,7 @@ class Journal:
         """Record that a stage has finished, with the stage's record."""
         record = record.model_copy()
         record.config = self.record.config.model_dump(mode="json")
-        if step.stage.name == "embeddings":  # people share this folder, so paths are removed
+        if step.stage.name == "embeddings":  # remove paths, because people share this folder
             record.config = without_folders(record.config)
         record.versions = self.record.versions
         read = step.reads().values()

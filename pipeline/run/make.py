@@ -44,10 +44,10 @@ def run_stages(
 
     Args:
         targets: names of stages. `select` includes the corpora of all named selections.
-        arguments: Beam's options, as after `--` on the command line.
+        arguments: options of Beam.
         force: run the targets even if they are up to date.
         selection: the named selection that the targets belong to, or "" for the run itself.
-        base: for a run on a sample of the input, the run whose trained models it uses.
+        base: the run whose trained models are used, if the new run is on a sample of the input.
     """
     options.connect(arguments, remote_paths(config))
     config = with_selections(config)
@@ -89,10 +89,7 @@ def run_stages(
 
 
 def localised(config: Config) -> Config:
-    """Copy remote files that libraries read, and return the configuration with the copies' paths.
-
-    The bitext and the translation model are not copied: workers read them from the object store.
-    """
+    """Copy remote files that libraries read. Return the configuration with the copies' paths."""
 
     def local(key: str, path: str, mark: InputPath) -> str:
         if not mark.copied or not storage.is_remote(path):
@@ -104,7 +101,7 @@ def localised(config: Config) -> Config:
 
 
 def check_visible(config: Config, arguments: Sequence[str]) -> None:
-    """Check that workers can read the run and its inputs if jobs run on Dataflow."""
+    """If jobs run on Dataflow, check that workers can read the run and its inputs."""
     if not options.only_workers(arguments) and options.runner_of(arguments) == options.DATAFLOW:
         hub = config.files(lambda mark: mark.hub)
         read = config.files(lambda mark: not mark.copied)
@@ -114,12 +111,12 @@ def check_visible(config: Config, arguments: Sequence[str]) -> None:
 
 
 def remote_paths(config: Config) -> list[str]:
-    """List the run folder and input files of a configuration that are in object storage."""
+    """List the paths in object storage among the run folder and the input files."""
     return [path for path in (config.run, *config.files().values()) if storage.is_remote(path)]
 
 
 def check(config: Config, steps: Sequence[PlannedStage]) -> None:
-    """Check that the input files exist and call each stage's check, before any stage runs."""
+    """Check, before any stage runs, that the input files exist and that all stages can run."""
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
         # Only the first file of several checkpoints is checked.
@@ -142,10 +139,9 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
 class _State:
     forced: set[str]  # stages to run without reusing earlier results
     suspect: set[str] = field(default_factory=set)
-    """Stages with a damaged part file. When such a stage runs, it verifies the checksums of all its
-    part files, and replaces damaged part files."""
+    """Stages with a damaged part file. They run again, and replace only damaged part files."""
     repaired: set[str] = field(default_factory=set)  # part files that were found damaged
-    ran: set[str] = field(default_factory=set)  # stages that ran
+    ran: set[str] = field(default_factory=set)
 
 
 def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State) -> None:
@@ -194,11 +190,7 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
 
 
 def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _State) -> None:
-    """Mark the stage whose folder contains a damaged part file as suspect.
-
-    Raise `error` if the file is in no stage's folder. Raise a UserError if the file was damaged and
-    made again before.
-    """
+    """Let the stage of a damaged part file run again. Raise an error if this was done before."""
     path = error.path
     folders = {step.path: step.run.folder(step.stage.name) for step in steps}
     stage = next((n for n, folder in folders.items() if path.startswith(f"{folder}/")), None)

@@ -33,7 +33,7 @@ def write_pages(folder: str, whole: RunRecord) -> None:
 
 
 def _cards(folder: str, record: RunRecord) -> Iterator[tuple[str, str, str]]:
-    """For each card, yield its stage, the subfolder of its derived run or "", and its path."""
+    """For each card, yield the stage, the subfolder of the derived run (or ""), and the path."""
     for place in ("", *record.config.places):
         paths = {stage: record.derived(place).path(stage) for stage in ("select", "embeddings")}
         there = {stage: of for stage, of in paths.items() if of in record.stages}
@@ -46,8 +46,7 @@ def _cards(folder: str, record: RunRecord) -> Iterator[tuple[str, str, str]]:
 
 
 def _state(key: str, pages: list[str]) -> dict[str, str]:
-    """Return the key and the checksums of the pages. The checksums reveal edits by people."""
-
+    # The checksums of the pages reveal edits by people.
     def checksum(path: str) -> str:
         with suppress(storage.MissingError):
             return storage.digest(storage.read_bytes(path))

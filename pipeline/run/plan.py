@@ -1,13 +1,10 @@
 """The stages of a run and of its derived runs, and their keys.
 
-With `loop.rounds`, selection and training are repeated, and the best round is the result. Each
-round is a derived run in `rounds/<n>/`. The first round uses the scores, deciles and automatic
-selection in the run's own folders. A later round ranks pairs by their similarity according to the
-previous round's encoder (ParaNMT, footnote 2). It trains a new encoder with the same options and
-seed.
-
-After all rounds, the stage `loop` evaluates their encoders on the labelled pairs. The best round's
-results are then copied to the stages `select`, `embeddings` and `evaluate` of the run.
+With `loop.rounds`, selection and training are repeated. Each round is a derived run in
+`rounds/<n>/`. The first round uses the scores and deciles of the run. In a later round, the encoder
+of the previous round scores the pairs (ParaNMT, footnote 2). After all rounds, the stage `loop`
+evaluates the encoders on the labelled pairs. The results of the best round are then copied to the
+run's stages `select`, `embeddings` and `evaluate`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,17 +32,14 @@ class PlannedStage(NamedTuple):
         return self.run.path(self.stage.name)
 
     def reads(self) -> dict[str, tuple[Run, str]]:
-        """Return the run and name of each stage that this stage reads, by the name in the key."""
+        """Return the run and the name of each stage that this stage reads."""
         names = self.stage.dependencies(self.run.config)
         there = [name for name in names if stages()[name].enabled(self.run.config)]
         own = {name: (self.run.owner(name), name) for name in there}
         return own | {run.path(name): (run, name) for run, name in self.stage.others}
 
     def key(self) -> str:
-        """Compute the digest of everything that the result depends on.
-
-        The run's folder is left out, so that a first round has the keys of a run with one round.
-        """
+        """Compute the digest of everything on which the result depends, except the run's folder."""
         digests = {
             folder_of(known): run.digest(name) if name in run.records else None
             for known, (run, name) in self.reads().items()
@@ -109,7 +103,7 @@ def plan(run: Run) -> list[PlannedStage]:
 
 
 def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[PlannedStage]:
-    """List the steps of `targets` and all steps that they depend on, in their order."""
+    """List the steps of `targets` and all steps on which they depend, in the order of `steps`."""
     by_path = {step.path: step for step in steps}
     found: set[str] = set()
 
@@ -140,10 +134,10 @@ def outdated(steps: Sequence[PlannedStage]) -> set[str]:
 
 
 def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
-    """Copy a result with this key from another folder of the run, and return its record.
+    """Copy a result with this key between the run's folder and `rounds/1`, and return its record.
 
-    A first round and a run with one round have the same keys, but different folders. After a change
-    of `loop.rounds`, the other folder may contain the result. If it does not, return None.
+    Both folders use the same keys, so a change of `loop.rounds` repeats no work. Return None if the
+    other folder has no such result.
     """
     if stage.copy is None or run.place not in ("", "rounds/1"):
         return None

@@ -1,8 +1,4 @@
-"""Typed models of the records in a run folder.
-
-`StageRecord` describes the file `_stage.json` of a stage. `RunRecord` combines the run's record
-with the records of its finished stages, by names such as `score` and `rounds/2/score`.
-"""
+"""Typed models of the records in a run folder: `StageRecord` of a stage, `RunRecord` of a run."""
 
 from __future__ import annotations
 
@@ -30,10 +26,9 @@ class Lenient(BaseModel):
 
 
 class StageRecord(Lenient):
-    """The record of a finished stage.
+    """The record of a finished stage, stored in `_stage.json`.
 
-    A subclass adds the fields of one or several stages and names them, separated by spaces:
-    `class IdfRecord(StageRecord, stage="idf")`.
+    The class argument `stage` contains the names of a subclass's stages, separated by spaces.
     """
 
     stage: ClassVar[str] = ""
@@ -41,13 +36,13 @@ class StageRecord(Lenient):
 
     key: str = ""  # digest of everything that the result depends on
     digest: str = ""  # digest of the result; keys of later stages depend on it
-    seconds: float = 0.0  # from the stage's start to its end
-    peak_memory: int = 0  # bytes, the largest of all processes of the stage; 0 if not measured
+    seconds: float = 0.0
+    peak_memory: int = 0  # in bytes, of the process that used most memory; 0 if unknown
     round: int | None = None  # number of the best round, if the result is copied from that round
-    config: dict[str, Any] = {}  # the configuration that the stage ran with
-    versions: dict[str, str] = {}  # versions of libraries
+    config: dict[str, Any] = {}
+    versions: dict[str, str] = {}
     reads: dict[str, str] = {}  # digests of the results that the stage read, by stage
-    jobs: list[RemoteJob] = []  # the stage's jobs on a service
+    jobs: list[RemoteJob] = []
 
     def __init_subclass__(cls, *, stage: str = "", **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -65,10 +60,9 @@ class PairsRecord(StageRecord, stage="select"):
     shards: int = 0  # number of part files
     worker_seconds: float = 0.0  # total time that workers spent on rows
     metrics: dict[str, Any] = {}  # Beam counters of the job
-    # Counts of rows that needed no translation. Keys are configuration keys such as nmt.reuse.
-    saved: dict[str, Saved] = {}
+    saved: dict[str, Saved] = {}  # rows that needed no new translation, by configuration key
     cleaned: dict[str, int] = {}  # number of pairs that `input.clean` changed, by kind
-    # For a corpus only:
+    # The following fields are set only for a corpus.
     unigram_f1: float | None = None  # the median of a sample of about 10,000 pairs
     text: str = ""  # `tsv_state` of corpus.tsv.gz
     earlier: int | None = None  # number of pairs in the corpus that this corpus replaced
@@ -88,7 +82,7 @@ class IngestRecord(PairsRecord, stage="ingest"):
 
     inputs: list[InputFile] = []
     terms: list[dict[str, str]] = []  # version, licence and citation of each OPUS corpus
-    ids: list[str] = []  # sources of the pairs' ids (`Bitext.ids`); empty in version 0.3.0
+    ids: list[str] = []  # distinct values of `Bitext.ids`; empty in version 0.3.0
     shard_rows: int = 0  # input lines in a shard
 
 
@@ -96,9 +90,9 @@ class UsedModel(Lenient):
     """A model that the run did not train."""
 
     path: str = ""  # folder, or name on the Hub
-    sha256: str = ""  # digest of the model's files
+    sha256: str = ""
     revision: str | None = None  # commit on the Hub
-    license: str | None = None  # licence in the model's card
+    license: str | None = None
 
 
 class TranslationModel(UsedModel):
@@ -141,7 +135,7 @@ class ScoreRecord(PairsRecord, stage="score"):
 class BucketRecord(PairsRecord, stage="bucket"):
     """The record of pairs with deciles."""
 
-    deciles: dict[str, Deciles] = {}  # by score
+    deciles: dict[str, Deciles] = {}
 
 
 class IdfRecord(StageRecord, stage="idf"):
@@ -163,7 +157,7 @@ class DecileTrial(Lenient):
 
     scorer: str
     deciles: tuple[int, ...]
-    pairs: int  # number of training pairs
+    pairs: int
     scores: tuple[float, ...]  # Pearson × 100 on the labelled pairs, one per seed
 
     @property
@@ -177,14 +171,14 @@ class AutoSelectRecord(StageRecord, stage="auto_select"):
 
     trials: list[DecileTrial] = []
     chosen: DecileTrial
-    labelled: int = 0  # number of labelled pairs
+    labelled: int = 0
 
 
 class LoopRecord(StageRecord, stage="loop"):
     """The record of the comparison of all rounds."""
 
     labelled: list[float]  # Pearson × 100 of each round's encoder on the labelled pairs
-    data_sets: int  # number of labelled data sets
+    data_sets: int
     pairs: int
     best: int  # number of the best round, from 1
 
@@ -202,7 +196,7 @@ class EvaluatedSet(Lenient):
 
     pairs: int
     unscored: int = 0
-    models: dict[str, Correlation]  # by name of the model
+    models: dict[str, Correlation]
 
 
 class EvaluatedGroup(Lenient):
@@ -263,7 +257,7 @@ class RunRecord(Lenient):
         return {**values, "config": self.config.model_dump(mode="json")}
 
     def roll_up(self) -> dict[str, Any]:
-        """The content of manifest.json. Stages omit `reads` and values that the run has, too."""
+        """The content of manifest.json. Stages omit `reads` and values that the run also has."""
         stages = {}
         for name, of in self.stages.items():
             left = {"reads", "inputs", *(["config"] if name not in self.outdated else [])}
@@ -311,7 +305,7 @@ class RunRecord(Lenient):
 
     @property
     def rounds(self) -> list[str]:
-        """The folders of the rounds after a finished loop; `[""]` if there was no loop."""
+        """The folders of the rounds if the stage `loop` is finished, or else `[""]`."""
         loop = self.find(LoopRecord)
         return [f"rounds/{n + 1}" for n in range(len(loop.labelled))] if loop else [""]
 
@@ -337,7 +331,7 @@ class RunRecord(Lenient):
 
 
 def stage_record(name: str, values: Any) -> StageRecord:
-    """Make a stage's record from JSON values, in the stage's own class if the class is imported."""
+    """Make a stage's record from JSON values. The stage's own class is used if it is imported."""
     name = name.rpartition("/")[2]
     common = PairsRecord if name in TABLE and TABLE[name].pairs else StageRecord
     return StageRecord.classes.get(name, common).model_validate(values)

@@ -31,17 +31,17 @@ from paraloom.pipeline.stages import RESOURCES, TABLE, folder_of, own
 class Run:
     """A run that makes stages. Code that only reads a run folder uses `RunRecord` instead.
 
-    A derived run reuses stages of its base. Rounds and named selections are in a subfolder of their
-    base. A preview has its own folder and input, and uses the trained models of its base.
+    A derived run reuses stages of its base. A round or a named selection has a subfolder of its
+    base. A preview has another folder and input, and uses the trained models of its base.
     """
 
     config: Config
-    arguments: Sequence[str] = ()  # Beam's options
+    arguments: Sequence[str] = ()  # options of Beam
     base: Run | None = None
     place: str = ""  # folder of a round or named selection, relative to the base's folder
     before: Run | None = None  # the previous round, whose encoder scores the pairs
     records: dict[str, StageRecord] = field(default_factory=dict)  # finished stages, by name
-    forced: bool = False  # whether the running stage reuses no earlier results
+    forced: bool = False  # whether the running stage ignores earlier results
 
     @classmethod
     def open(cls, config: Config, arguments: Sequence[str] = (), base: Run | None = None) -> Run:
@@ -119,7 +119,7 @@ class Run:
         return total
 
     def local_files(self, stage: str) -> list[str]:
-        """Return local copies of the part files of a finished pair stage, with valid checksums."""
+        """Return paths of local, verified copies of the part files of a finished pair stage."""
 
         def local(shard: Shard) -> str:
             path = self.local_folder(stage) / shard.file
@@ -164,7 +164,7 @@ class Run:
         return [ENCODER] if self.before else self.config.score.names
 
     def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:
-        """Return the criteria of `select` for deciles of the score `by`. None: all deciles."""
+        """Return the criteria of `select` with `deciles` of the score `by`. None: all deciles."""
         options = self.config.select
         return replace(
             options.criteria(),
@@ -184,7 +184,7 @@ class Run:
 
     @property
     def exclusion(self) -> Exclusion | None:
-        """The evaluation sentences of the stage `exclude`, or None if it has no record."""
+        """The evaluation sentences of the stage `exclude`, or None if it is not finished."""
         options, model = self.config.select, excluding_model(self.config)
         if not options.exclude or "exclude" not in self.owner("exclude").records:
             return None
@@ -197,7 +197,7 @@ class Run:
 
 
 def excluding_model(config: Config) -> str | None:
-    """Return the model for the cosines of `select.exclude_similarity`, or None if it is unset."""
+    """Return the model for `select.exclude_similarity`, or None if this key is not used."""
     if not config.select.exclude or config.select.exclude_similarity is None:
         return None
     if name := config.score.sentence_model:

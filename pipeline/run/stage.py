@@ -49,21 +49,20 @@ class Stage:
 
     name: str
     depends_on: tuple[str, ...] | Callable[[Config], tuple[str, ...]] = ()
-    """The stages that this stage reads if the configuration has them, or a function that returns
-    them. The default is the column `reads` of the table."""
+    """The stages that this stage reads, or a function that returns these stages. Stages that the
+    configuration does not have are ignored. Default: the column `reads` of `TABLE`."""
     others: tuple[tuple[Run, str], ...] = ()  # stages of other runs that this stage reads
     version: int = 1  # increase it when the stage makes another result from the same input
     fingerprint: Callable[[Run], Any]
-    """Returns JSON values that the result depends on, besides `depends_on` and `version`."""
+    """Returns JSON values on which the result depends, besides other stages and `version`."""
     make: Callable[[Run, str], StageRecord]
-    """Does the work, given the run and the stage's key, and returns the stage's record. The keys of
-    stages that read the result contain the record's `digest`."""
+    """Does the work, given the run and the stage's key, and returns the stage's record."""
     is_valid: Callable[[Run, str], bool] = lambda run, stage: True
-    """Returns whether the result's files are complete, given the run and the stage's name. Defaults
-    to `shards_are_valid` for pairs and `folder_is_valid` for resources. Other stages are always
-    valid by default, because their record is their result."""
+    """Returns whether the files are complete, given the run and the stage's name. Default:
+    `shards_are_valid` for pairs, `folder_is_valid` for resources, True for other stages, whose
+    record contains the result."""
     check: Callable[[Config], object] = lambda config: None
-    """Raises a UserError if the stage cannot run. Called before the first stage runs."""
+    """Raises a UserError if the stage cannot run. It is called before the first stage runs."""
     copy: Callable[[Run, Run], None] | None = None
     """Copies the result from the first run to the second."""
     resource: str | None = ""
@@ -84,7 +83,7 @@ class Stage:
         return TABLE[self.name].when(config)
 
     def dependencies(self, config: Config) -> tuple[str, ...]:
-        """List the stages of the same run that the stage reads if they exist."""
+        """List the stages of the same run that the stage reads, if the run has them."""
         return self.depends_on(config) if callable(self.depends_on) else self.depends_on
 
 
@@ -107,10 +106,7 @@ def stages() -> dict[str, Stage]:
 
 
 def folder_is_valid(run: Run, stage: str) -> bool:
-    """Whether the stage's folder still has the digest in the stage's record.
-
-    The folder's card is ignored, because Paraloom and people write it after the stage has ended.
-    """
+    """Whether the stage's folder, without its card, still has the digest in the stage's record."""
     folder = run.folder(stage)
     if not remote.exists(folder):
         return False
@@ -118,10 +114,9 @@ def folder_is_valid(run: Run, stage: str) -> bool:
 
 
 def shards_are_valid(run: Run, stage: str) -> bool:
-    """Whether the receipts of a pair stage have the digest in the stage's record.
+    """Whether the receipts have the recorded digest, and all their part files are complete.
 
-    The folder must also contain the part files in the receipts, with their sizes, and no further
-    part files, which another attempt of a worker may have left.
+    Further part files, which a failed attempt of a worker may have left, make the stage invalid.
     """
     found, folder = receipts(run.folder(stage)), run.folder(stage)
     accepted = [shard for receipt in found for shard in receipt.shards]
@@ -139,10 +134,7 @@ Pairs = TypeVar("Pairs", bound=PairsRecord)
 
 
 def pairs_record(kind: type[Pairs], result: Result, **more: Any) -> Pairs:
-    """Make the record of a pair stage from its job's result and further fields.
-
-    Raise a RuntimeError if the accepted and rejected rows are not all rows that were read.
-    """
+    """Make the record of a pair stage from its job's result and further fields."""
     rows_in = sum(receipt.rows_in for receipt in result.receipts)
     rows_out = sum(receipt.rows_out for receipt in result.receipts)
     rejected = rejected_rows(result.receipts)
@@ -171,7 +163,7 @@ def rejected_rows(receipts: Iterable[Receipt]) -> dict[str, int]:
 
 
 def saved_rows(receipts: Iterable[Receipt]) -> dict[str, Saved]:
-    """Count the rows that needed no translation, for each responsible configuration key."""
+    """Count the rows that needed no new translation, by configuration key, such as nmt.reuse."""
     total: dict[str, Saved] = {}
     for receipt in receipts:
         for key, values in receipt.numbers.get("saved", {}).items():

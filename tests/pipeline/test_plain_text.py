@@ -135,7 +135,7 @@ def test_the_round_trip(
     assert "machine translation into `cs` (`source`) and back" in card
     assert "pivot" in (tmp_path / "run" / "report" / "index.html").read_text()
     assert main(["explain", str(tmp_path / "run"), made_id("", "slovo " * 99 + "slovo")]) == 0
-    assert "out at pivot: reference of more than 60 subwords" in capsys.readouterr().out
+    assert "rejected by pivot: reference of more than 60 subwords" in capsys.readouterr().out
 
     # Another forward model makes all anew.
     assert runs("select", tmp_path, "--set", "select.deciles=[9]") == ["select"]

@@ -1,4 +1,4 @@
-"""`paraloom estimate`: estimates the time, cost and disk space of a run, without start-up times."""
+"""`paraloom estimate`: estimates the time, cost and disk space of a run."""
 
 import argparse
 import tempfile
@@ -50,7 +50,7 @@ _FEW = 200  # rows in the sample with --rows-per-second
 class Requests:
     """The estimated time, tokens and cost of a language model's answers to all pairs."""
 
-    answers: int  # number of answers that the estimate extrapolates
+    answers: int  # number of answers that were measured
     seconds: float
     tokens_in: float
     tokens_out: float
@@ -61,19 +61,19 @@ class Estimated(BaseModel):
     """The JSON form of `paraloom estimate`."""
 
     rows: int
-    counted: bool  # whether the rows were counted, not estimated from the first rows
+    counted: bool  # whether `rows` was counted; if not, it was estimated
     rejected: float  # share of the rows that cannot be used
     kept: float  # share of the usable rows that `where`, `unique: pair` and `near_duplicates` keep
     translated: float  # share of the kept rows that are translated
     sampled: int  # number of sentences that were translated for the estimate
-    jobs: dict[str, Job] = {}  # by stage
+    jobs: dict[str, Job] = {}
     left_out: list[str] = []  # scorers that were not timed
     not_timed: list[str] = []  # stages without an estimate
     requests: int  # number of requests to each language model
     generators: dict[str, Requests] = {}  # by name of a language model that answered
     translation_hours: float = 0.0  # on one machine
     translation_cost: float | None = None  # with --gpu-hour
-    basis: list[str]  # sentences that explain the estimate
+    basis: list[str]  # sentences that explain the estimates
 
 
 def command(
@@ -90,18 +90,18 @@ def command(
         option("RATE", "Sentences per second that another machine translates.", min=1e-9),
     ] = None,
     device: Annotated[
-        str, option("NAME", "Name of the machine of --rows-per-second.")
+        str, option("NAME", "Name of the machine that --rows-per-second describes.")
     ] = "another machine",
     requests: Annotated[
         int,
-        option("N", "Pairs to send to each language model of `generators`. Costs money.", min=0),
+        option("N", "Pairs to send to each language model. These requests cost money.", min=0),
     ] = 0,
     json: JsonFile = None,
 ) -> None:
-    """Run the stages on a sample of 2,000 rows on this machine, and extrapolate.
+    """Run the stages on a sample of 2,000 rows, and extrapolate to the whole input.
 
-    With --rows-per-second, the sample has 200 rows. Estimates have two significant digits and do
-    not include training. A line below the table lists the stages that are not included.
+    With --rows-per-second, the sample has 200 rows. Training and start-up times are not included.
+    A line below the table lists all stages that are not included.
     """
     run, arguments = read_config(config, changes or ()), beam_options(context)
     connect(arguments, [run.run])
@@ -126,8 +126,8 @@ def estimate(
 ) -> Estimated:
     """Run the pair stages on a sample on this machine, and extrapolate to the whole input.
 
-    `elsewhere` is the rate (sentences per second) and the name of another machine that translates.
-    `arguments` are options for Beam. `rows` and `requests` are the options of the command.
+    `elsewhere` contains the speed (sentences per second) and the name of another machine that will
+    translate.
     """
     run, has_candidates = Run.open(config), config.translates or config.is_mined
     if config.translates and config.nmt.model is None and "nmt" not in run.records:
@@ -221,10 +221,7 @@ def _all_requests(of: ChatGenerator, took: GeneratedBy, requests: int) -> Reques
 
 
 def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
-    """Apply `input.where`, `unique` and `near_duplicates` to pairs.
-
-    Returns the number of pairs that are kept, and the pairs that are translated.
-    """
+    """Return the number of pairs that `input` keeps, and the pairs that are translated."""
     pairs = options.accepted(pairs)
     if (least := options.near_duplicates) and len(pairs):
         from paraloom.beam_jobs.near_duplicates import near_copies
@@ -242,7 +239,7 @@ def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
 
 
 def job_table(jobs: dict[str, Job]) -> Table:
-    """Return a table of the estimates of all stages and their sum."""
+    """Return a table of the estimates for all stages, with their sum."""
     title = "Estimates for the whole input on this machine"
     table = number_table(title, "stage", numbers=("rows", "measured", "time", "disk", "memory"))
     for stage, job in jobs.items():
@@ -264,15 +261,14 @@ def _size(size: float) -> str:
 
 
 def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[str]:
-    """Return sentences that explain all estimates except the estimate of the translation."""
     how = "counted" if found.counted else "estimated from the files' sizes and beginnings"
     lines = [
-        f"Rows: {how}; {found.rejected:.1%} of the rows read cannot be used.",
+        f"Rows: {how}; {found.rejected:.1%} of the rows that were read cannot be used.",
         f"Other stages: timed on one core, extrapolated to {cores()} cores.",
         f"Not in the table: {', '.join(found.not_timed)}; process start-up, further rounds.",
     ]
     if found.kept < 1 or found.translated < 1:
-        text = f"Of {read:,} rows read, `input` keeps {found.kept:.1%}; of these, "
+        text = f"Of {read:,} usable rows, `input` keeps {found.kept:.1%}; of the kept rows, "
         text += f"{found.translated:.1%} are translated; the whole input may have more repeats."
         lines.insert(1, text)
     for of in config.chats:

@@ -36,7 +36,7 @@ _IDS = ("id", "caption_id", "uid", "tuid")  # names that columns of ids usually 
 _COLUMNS = ("id", "source", "reference", "translation", "target", "src", "tgt", "trg", "margin")
 _OPUS = "opus:"
 _SEGMENT = "xml:lang="  # prefix of the names of TMX segments
-_ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"  # English, multilingual
+_ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"
 
 
 def command(
@@ -49,7 +49,7 @@ def command(
     ] = None,
     start: Annotated[
         str | None,
-        option("FILE", "Copy all sections but run and input from FILE or `sample`.", "--from"),
+        option("FILE", "Copy sections other than run and input from FILE or `sample`.", "--from"),
     ] = None,
     source_language: Annotated[str, option("CODE", "Source language of opus:NAME.")] = "cs",
     target_language: Annotated[str, option("CODE", "Target language of opus:NAME.")] = ENGLISH,
@@ -60,7 +60,7 @@ def command(
     not replaced.
     """
     if start and model:
-        raise UserError("init: give --model or --from, not both: the file names the model")
+        raise UserError("init: give --model or --from, not both; the file of --from names a model")
     if out.exists():
         raise UserError(f"{out}: already exists; name another file with --out")
     codes, named = (source_language, target_language), files[0].startswith(_OPUS)
@@ -88,7 +88,7 @@ def command(
     if source == ENGLISH != target and not named:  # unnamed columns cannot be swapped
         say(
             f"init: {files[0]}: the first side is English and becomes the source, so paraphrases "
-            f"are {language_name(target)}; for English ones, swap the columns of the file"
+            f"are {language_name(target)}; for English paraphrases, swap the columns of the file"
         )
     back_translate.check(config)
     with atomic_file(out) as path:
@@ -103,7 +103,7 @@ def command(
 
 
 def _free_run(name: str, out: Path) -> str:
-    """Return a new run folder that no configuration beside `out` names."""
+    """Return a run folder that does not exist and that no configuration beside `out` names."""
     stem = re.sub(r"[^\w-]+", "-", name.split(".")[0]) or "mine"
     beside = (path.read_text("utf-8", "replace") for path in out.absolute().parent.glob("*.y*ml"))
     named = {run for text in beside for run in re.findall(r"^run: *[\"']?([^\s\"']+)", text, re.M)}
@@ -150,10 +150,10 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
 
 
 def _sides(paths: list[str]) -> dict[str, str | list[str]]:
-    """Return the files of each side: two files, or pairs whose names differ in the last ending."""
+    """Return the files of each side. Files of a pair differ in the ending: a.cs a.en b.cs b.en."""
     if len(paths) == 2:
         return {"source": paths[0], "reference": paths[1]}
-    endings: dict[str, dict[str, str]] = {}  # ending: path by its name without ending
+    endings: dict[str, dict[str, str]] = {}  # paths by ending, then by the rest of the path
     for path in paths:
         stem, _, ending = PACKED.sub("", path).rpartition(".")
         endings.setdefault(ending, {})[stem] = path
@@ -168,7 +168,6 @@ def _sides(paths: list[str]) -> dict[str, str | list[str]]:
 
 
 def _opus(files: list[str], codes: tuple[str, str]) -> tuple[dict[str, Any], BitextPreview]:
-    """Return the keys of `input` for corpora of OPUS, and the first rows of the corpora."""
     bitexts = find_bitext("opus", [of.removeprefix(_OPUS) for of in files], Layout(codes=codes))
     found = [opus.terms(bitext.paths[0]) for bitext in bitexts]
     return {
@@ -197,14 +196,14 @@ def _format(path: str) -> str:
         return "tmx"
     names = line.decode(errors="replace").split("\t")
     columns = len(names)
-    # A header row. Lines of CzEng have numbers, and two or three words may be a pair.
+    # A header contains only names. Two or three words may also be a pair, so check them further.
     named = NAME.fullmatch if columns > 3 else _names_column
     if 1 < columns == len({*names}) and all(map(named, names)):
         if b'"' not in head:
             return "csv"
         raise UserError(
             f"{path}: the first line names columns; set input.format: csv if the quotes enclose "
-            "fields, as in CSV; otherwise remove the line"
+            "fields, as in CSV; otherwise remove the first line"
         )
     if columns not in _BY_COLUMNS:
         raise UserError(f"{path}: no input.format has {columns} columns; see docs/inputs.md")
@@ -217,9 +216,9 @@ def _names_column(word: str) -> bool:
 
 
 def _columns(form: str, paths: list[str]) -> dict[str, str]:
-    """Return the columns of the two languages with the longest texts. English is the reference."""
+    """Choose the two languages with the longest texts, and return their columns."""
     names = _names(form, paths[0])
-    found: dict[str, tuple[float, str]] = {}  # language: mean number of characters, column
+    found: dict[str, tuple[float, str]] = {}  # mean number of characters and column, by language
     for name in names:
         with suppress(UserError):  # the column has no text
             seen = _preview(form, paths[:1], Layout(columns={"source": name, "reference": name}))
@@ -237,7 +236,6 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
 
 
 def _ids(form: str, paths: list[str], layout: Layout, seen: BitextPreview) -> str:
-    """Return the name of a column with a distinct id in each row that was read, or ""."""
     for name in (name for name in _IDS if name in _names(form, paths[0])):
         with suppress(UserError):  # the column has neither text nor numbers
             columns = {**layout.columns, "id": name}
@@ -266,7 +264,6 @@ def _names(form: str, path: str) -> list[str]:
 
 
 def _sections(start: str) -> str:
-    """Return the text of all sections of a configuration except run and input."""
     path = SAMPLE / "sample.yaml" if is_sample(start) else Path(start)
     text = path.read_text("utf-8-sig")
     text = text.replace('"${PARALOOM_SAMPLE}/cs-en"', "null")  # the model fits only the sample

@@ -22,13 +22,15 @@ def command(
     context: typer.Context,
     config: ConfigFile,
     changes: Changes = None,
-    rows: Annotated[int, option("N", "Rows to sample.", "-n", min=1, max=small_run.READ)] = 200,
+    rows: Annotated[
+        int, option("N", "Number of rows to sample.", "-n", min=1, max=small_run.READ)
+    ] = 200,
 ) -> None:
     """Draw random rows of the input, and run all stages up to selection in RUN/preview.
 
-    The report shows rejected rows, translations, scores and selected pairs. A preview trains no
-    model, but uses models that the run has trained. If a model is missing, the preview skips the
-    scores or stages that need the model, and prints their names.
+    The report shows rejected rows, translations, scores and selected pairs. A preview uses models
+    that the run has trained. If a model is missing, the preview skips the scores or stages that
+    need the model, and prints their names.
     """
     read, arguments = read_config(config, changes or ()), beam_options(context)
     connect(arguments, [read.run])
@@ -62,7 +64,7 @@ def prepare(run: Run, rows: int) -> tuple[str, Config]:
 
 
 def _without_training(run: Run) -> tuple[dict[str, Any], str]:
-    """Return changed sections that need no training, and the last stage that can run with them."""
+    """Return changes of sections that avoid training, and the last stage that can then run."""
     config, target = run.config, "select"
     left = small_run.scorers_at_hand(run)
     out = [scorer for scorer in config.score.scorers if scorer not in left]

@@ -1,4 +1,4 @@
-"""`paraloom select`: runs the stages up to selection, or counts the pairs it would select."""
+"""`paraloom select`: runs the stages up to selection, or counts the pairs to select."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -38,8 +38,8 @@ class Counted(BaseModel):
     """The JSON form of `paraloom select --dry-run`."""
 
     run: str
-    selection: str  # name of the selection
-    rows: dict[str, int]  # number of rows by reason for rejection; the last reason is `selected`
+    selection: str
+    rows: dict[str, int]  # number of rows by reason for rejection; `selected` for selected rows
     pairs: list[dict[str, Any]]  # the pairs that --show prints
 
 
@@ -51,8 +51,8 @@ def command(
         str,
         option(
             "NAME",
-            "Make a further corpus, in RUN/selections/NAME, from the named selection in "
-            "select.named or from --set select.…",
+            "Make the corpus of this named selection in RUN/selections/NAME. Its keys come from "
+            "select.named and from --set select.…",
         ),
     ] = "",
     force: Force = False,
@@ -65,7 +65,7 @@ def command(
 ) -> None:
     """Stages that are up to date are skipped. An interrupted run resumes.
 
-    --dry-run needs a run with deciles. Use it to try conditions, such as --set 'select.where=…'.
+    --dry-run needs a run with deciles. Use --dry-run to try conditions (--set 'select.where=…').
     """
     beam = beam_options(context, on_interrupt)
     read = read_config(config, changes or (), name)
@@ -107,7 +107,7 @@ def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
 
 
 def sample(shards: Sequence[Shard], found: Preview, size: int, criteria: Criteria) -> pa.Table:
-    """Return at most `size` random pairs that meet the criteria, with the criteria's scores."""
+    """Return at most `size` random selected pairs, with the scores that the criteria use."""
     count = len(found.rows)
     chosen = np.sort(np.random.default_rng().permutation(count)[:size])
     where = (predicate.column for predicate in criteria.where)

@@ -1,4 +1,4 @@
-"""Runs on a sample of the input, for `preview` and `estimate`, and measurements of such runs."""
+"""Runs on a sample of the input, for `preview` and `estimate`."""
 
 import io
 from collections.abc import Sequence
@@ -48,9 +48,9 @@ class Job:
     device: str = "a core"
 
     def of(self, rows: float, share: float = 1.0, many: int = 1) -> "Job":
-        """Extrapolate to `rows` rows, of which the stage writes a `share`.
+        """Extrapolate to `rows` rows. The stage writes `share` times as many rows.
 
-        `many` is the number of times that the measured rate counts each row.
+        `many` is the number of candidates per row. The measured rate counts candidates.
         """
         size = self.size / self.rows * rows * share
         return replace(self, rows=round(rows), rate=self.rate / many, size=size)
@@ -63,7 +63,7 @@ class Job:
 
 
 def read_beginnings(config: Config, command: str) -> BitextPreview:
-    """Read the beginnings of the files, and check their languages. `command` is for messages."""
+    """Read the beginnings of the files, and check their languages. Errors name `command`."""
     if (options := config.input) is None:
         raise UserError(f"input: is missing, so there is nothing to {command}")
     bitexts = find_bitext(options.format, options.paths, options.layout)
@@ -93,7 +93,7 @@ def write_sample(config: Config, sample: pa.Table, folder: str) -> dict[str, Any
 
 
 def scorers_at_hand(run: Run) -> list[str]:
-    """Return the scorers whose resources are in the configuration or already made by the run."""
+    """Return the scorers whose resources the configuration names or the run has already made."""
     given, there = run.config.score, {None, "translation_model", *run.records}
     if run.config.nmt.forward_model or "forward_nmt" in run.records:
         there.add("forward_model")
@@ -107,10 +107,7 @@ def scorers_at_hand(run: Run) -> list[str]:
 
 
 def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -> Config:
-    """Return the configuration of a run on a sample, without training.
-
-    With `chats`, language models make the candidates instead of the translation model.
-    """
+    """Return the configuration of a run on a sample. If `chats`, only language models are asked."""
     config, given = run.config, run.config.score
     score: dict[str, Any] = {"phrases": given.phrases if "paragram" in run.records else None}
     score["scorers"] = scorers_at_hand(run) or ["translation_score"]
@@ -131,17 +128,17 @@ def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) 
 
 
 def _has_models(config: Config) -> bool:
-    """Return whether a scorer has a model. Scorers with models run in one process on all cores."""
+    # Scorers with models run in one process on all cores.
     from paraloom.beam_jobs.score import Scoring
 
     return bool(Scoring(config.score.names, {}, config.score.sources).models)
 
 
 def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ranked: bool) -> Run:
-    """Run the stage `first` on this machine, and with `ranked` all stages up to selection."""
+    """Run stages up to `first` on this machine. If `ranked`, also run stages up to selection."""
     # Without models, one process scores both shards, so it opens the resources only once.
     one = [] if _has_models(config) else ["--direct_num_workers=1"]
-    with redirect_stdout(io.StringIO()):  # discard the summary
+    with redirect_stdout(io.StringIO()):
         made = run_stages(config, [first], arguments, base=base)
         if ranked:
             with redirect_stderr(io.StringIO()):  # the first stage has printed all messages
@@ -152,10 +149,9 @@ def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ran
 
 
 def measured(run: Run, stage: str, record: PairsRecord, workers: int) -> Job:
-    """Return the rate, size and memory of a stage on the sample. Models ran on `workers` cores."""
+    """Measure the rate, size and memory of a stage on a sample. Models ran on `workers` cores."""
     done = sorted(receipts(run.folder(stage)), key=lambda receipt: receipt.ended)
-    # The rate excludes the first unit, which also opened the resources. Translation is timed
-    # without the opening of models, so its first unit counts.
+    # The first unit's time includes the opening of resources, except for translation.
     timed = done if stage in ("pivot", "back_translate") else done[1:] or done
     shards = (shard for of in done for shard in (*of.shards, *of.rejected_shards))
     size = sum(shard.size or 0 for shard in shards)

@@ -13,7 +13,7 @@ from paraloom.pipeline.stages import TARGETS
 
 _BEFORE = (
     "The sample has 10,160 rows of Czech and English. Paraloom makes a corpus and an encoder from "
-    "them, in about 20 s on two cores."
+    "these rows, in about 20 s on two cores."
 )
 _AFTER = """\
 Read the corpus as text: {run}/corpus.tsv.gz

@@ -27,7 +27,7 @@ from paraloom.pipeline.commands.options import JsonFile, argument, option, write
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 
 _ROWS = 8192
-_SEED = 1  # for the index of neighbours
+_SEED = 1
 _PAIRS = pa.schema(
     [(name, pa.string()) for name in ("reference", "translation")]
     + [(name, pa.float32()) for name in ("margin", "cosine")]
@@ -46,12 +46,12 @@ class Mining:
 
 
 def command(
-    files: Annotated[list[str], argument("FILE…", "Text, one sentence per line. Globs work.")],
+    files: Annotated[list[str], argument("FILE…", "Files or globs: one sentence per line.")],
     model: Annotated[str, option("DIR", "An encoder or a sentence-transformers model.")],
-    output: Annotated[str, option("FILE", "Pairs: *.parquet, *.gz or text.")] = "mined.parquet",
+    output: Annotated[str, option("FILE", "Output: *.parquet, *.gz or text.")] = "mined.parquet",
     k: Annotated[int, typer.Option(min=1, max=32, help="Number of neighbours per sentence.")] = 4,
     margin: Annotated[
-        float, typer.Option(min=0, help="Least ratio margin. Higher gives fewer, better pairs.")
+        float, typer.Option(min=0, help="Least ratio margin. A higher margin keeps better pairs.")
     ] = 1.2,
     json: JsonFile = None,
 ) -> None:
@@ -69,7 +69,7 @@ def command(
         check_writable(local)
     bitexts = find_bitext("text", files)
     if local and local.resolve() in {Path(of.paths[0]).resolve() for of in bitexts}:
-        raise UserError(f"--output {output}: is also an input file; name another one")
+        raise UserError(f"--output {output}: is also an input file; name another file")
     opened, started = open_model(model), time.monotonic()
     rejected = Counter[str]()
     hashes = [row_hash(normalised(text)) for text in _sentences(bitexts, rejected)]
@@ -88,7 +88,7 @@ def command(
 
             def blocks() -> Iterator[pa.StringArray]:
                 for at in range(0, n, _ROWS):
-                    # Not `slice`: Arrow's kernels fail on a cast slice, whose text has an offset.
+                    # `slice` would keep an offset, with which Arrow's kernels fail after a cast.
                     yield texts.take(pa.array(np.arange(at, min(at + _ROWS, n)))).cast(pa.string())
                     progress.set(min(at + _ROWS, n))
 
@@ -119,7 +119,6 @@ def command(
 
 
 def _sentences(bitexts: list[Bitext], rejected: Counter[str]) -> Iterator[pa.StringArray]:
-    """Yield the usable lines of all files in blocks, and count the unusable lines by reason."""
     done = 0
     with meter("read", unit="sentences") as progress:
         for bitext in bitexts:

@@ -1,4 +1,4 @@
-"""`paraloom agreement`: compares scores with people's labels, and finds cuts by precision."""
+"""`paraloom agreement`: compares scores with people's labels, and finds good deciles."""
 
 from typing import Annotated
 
@@ -42,7 +42,7 @@ def command(
         ),
     ] = None,
     precision: Annotated[
-        list[float] | None, option("P", "Precision of the cut. Repeatable. Default: 0.9.")
+        list[float] | None, option("P", "Least precision of a cut. Repeatable. Default: 0.9.")
     ] = None,
     good: Annotated[
         float | None,
@@ -62,7 +62,8 @@ def command(
 ) -> None:
     """For each score, print its correlation with the labels and its good pairs by decile.
 
-    For each --precision, print the cut that keeps the most pairs.
+    A cut keeps some deciles of a score. For each --precision, print the cut that reaches this
+    precision with the most pairs.
     """
     wanted = list(dict.fromkeys(precision or [0.9]))
     if not all(0 < p < 1 for p in wanted):
@@ -95,7 +96,7 @@ def command(
 def _of_run(run: ScoredRun, names: list[str], where: list[str]) -> JudgedPairs:
     if unknown := [name for name in names if name not in run.scores]:
         has = ", ".join(run.scores)
-        raise UserError(f"--scorers: {unknown[0]!r} has no deciles in this run; it has {has}")
+        raise UserError(f"--scorers: the run has no deciles of {unknown[0]!r}, only of {has}")
     judgments = read_judgments(run.folder)
     if not judgments:
         raise UserError(f"{run.folder}: has no judgments yet; run `paraloom judge {run.folder}`")

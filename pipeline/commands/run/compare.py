@@ -22,9 +22,9 @@ from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 class Comparison:
     """The accepted or the rejected rows of a stage in two runs."""
 
-    name: str  # the stage, followed by ", rejected" for rejected rows
+    name: str  # name of the stage; for rejected rows, with ", rejected" at the end
     rows: tuple[int | None, int | None]  # None if a run has not finished the stage
-    differences: Mapping[str, ColumnDiff]  # by column; key `ROW`: rows that only one run has
+    differences: Mapping[str, ColumnDiff]  # by column, and `ROW` for rows that only one run has
     tolerance: float = 0.0  # floats count as equal up to this difference
 
     @computed_field  # type: ignore[prop-decorator]
@@ -38,7 +38,7 @@ class Comparison:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def same(self) -> bool:
-        """Whether both runs have finished the stage with the same rows and values."""
+        """Whether both runs have the same rows and values."""
         largest = max((of.largest for of in self.differences.values()), default=0.0)
         return self.rows[0] == self.rows[1] and largest <= self.tolerance
 
@@ -81,7 +81,7 @@ def command(
         rows.add_row(stage.name, *counts, *moved, "same" if stage.same else "different")
         for column, difference in stage.differences.items():
             cells = [stage.name, column, f"{difference.rows:,}"]
-            for example in difference.examples:  # the first differences, by id
+            for example in difference.examples:
                 values.add_row(*cells, *map(str, example))
                 cells = [""] * 3
     out.print(rows)
@@ -103,21 +103,17 @@ def command(
 
 
 def _rounding(found: list[Comparison]) -> str:
-    """Return a line to print if rounding can explain all differences, else ""."""
     columns = [(name, of.largest) for stage in found for name, of in stage.differences.items()]
     others = {name for name, largest in columns if largest == inf}
     largest = max((largest for _, largest in columns if largest < inf), default=0.0)
     if not 0 < largest <= 1e-5 or any(n != ROW and not n.endswith("_decile") for n in others):
         return ""
-    follow = "; that can change the deciles of scores at a bound, and rows" if others else ""
+    follow = "; this can also change deciles and the selected rows" if others else ""
     return f"floats differ by up to {largest:.2g}, as between processors{follow}\n"
 
 
 def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
-    """Compare the stages, rounds and named selections of two runs, except outdated stages.
-
-    With `selection`, compare only the corpora of this named selection.
-    """
+    """Compare all stages of two runs that are not outdated, or only the corpora of a selection."""
     finished = [_stages(folder, selection) for folder in (first, second)]
     either = set.union(*finished)
     found = []

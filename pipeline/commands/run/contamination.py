@@ -33,8 +33,7 @@ class Counts(BaseModel):
 
     rows: int
     found: int  # number of rows with an evaluation sentence
-    # For each data set: its number of sentences (key `sentences`), and the number of rows that each
-    # rule found (key: the rule).
+    # By data set: the number of its `sentences`, and the number of rows that each rule found.
     data_sets: dict[str, dict[str, int]]
 
 
@@ -45,7 +44,7 @@ def command(
         list[str], option("DATA", "Evaluation data, as in select.exclude. Repeatable.")
     ],
     similarity: Annotated[
-        float | None, option("BOUND", "Also find rows with a higher cosine.", min=-1, max=1)
+        float | None, option("BOUND", "Also find rows with a cosine above BOUND.", min=-1, max=1)
     ] = None,
     model: Annotated[
         str | None, option("NAME", "Sentence-transformers model for --similarity.")
@@ -93,10 +92,9 @@ def contamination(
 
     Returns:
         - int64 [data sets + 1, rules]: the number of rows that contain a sentence of a data set. A
-          row counts only for the first of `RULES` that finds such a sentence. The last line counts
-          rows for all data sets together.
+          row counts only for the first rule that applies. The last entries are for all data sets.
         - the number of rows of the corpus.
-        - the examples of each rule: place, text and evaluation sentence.
+        - for each rule, at most `examples` examples: place, text and evaluation sentence.
     """
     names = pa.array([*sentences_of(sentences.table)])
     number = pc.index_in(sentences.table["data_set"], value_set=names).to_numpy()
@@ -124,10 +122,7 @@ def contamination(
 
 
 def _blocks(corpus: str) -> Iterator[tuple[str, Sentences]]:
-    """Yield the texts of a corpus in blocks, each with the name of its file.
-
-    In the folder of a run, a stage or a release, only the pairs are read. Rejected rows are not.
-    """
+    """Yield blocks of texts, each with the name of its file, without rejected rows."""
     paths: list[str] = []
     if not Path(corpus).is_file():
         stage = storage.join(corpus, folder_of("select")) if is_run(corpus) else corpus

@@ -15,7 +15,7 @@ from paraloom.pipeline.commands.options import JsonFile, option, write_json
 from paraloom.pipeline.run.folder import versions
 
 _SENTENCES = 256  # number of sentences that measure the speed of a model
-Finding = tuple[bool, str]  # whether the check succeeds, and its result or the remedy
+Finding = tuple[bool, str]  # whether the check succeeds, and its result or a remedy
 _COLORS = {"ok": "green", "fails": "red", "no": "yellow"}
 
 
@@ -24,7 +24,7 @@ class Check(BaseModel):
 
     name: str
     state: Literal["ok", "fails", "no"]
-    found: str  # the result or the remedy
+    found: str
 
 
 class Doctor(BaseModel):
@@ -78,7 +78,6 @@ def command(
 
 
 def _model(name: str, source: str | None, target: str | None, sentence: str) -> dict[str, str]:
-    """Describe a translation model, translate a sentence, and measure the speed."""
     import ctranslate2
 
     from paraloom.models.hub import fetch

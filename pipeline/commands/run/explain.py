@@ -30,7 +30,7 @@ class Step:
     stage: str
     rejected: bool
     row: dict[str, Any]  # with the column `reason` if the row is rejected
-    shard: str  # name of the shard
+    shard: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Explanation:
     run: str
     id: str
     in_corpus: bool  # whether a candidate of the pair is in the corpus
-    selection: str  # the conditions of the selection
+    selection: str
     steps: list[Step]  # of all candidates, in the order of the stages
     outdated: list[str]  # stages that an earlier configuration made
 
@@ -73,7 +73,7 @@ def command(
 
 
 def _place(folder: str, step: Step, record: RunRecord) -> str:
-    """Return the input file of a row, and its row number or the range of rows of its shard."""
+    """Return the input file of a row, and the row's number or the range of rows in its shard."""
     read, given = record.find(IngestRecord), record.config.input
     if not given or not read or not read.shard_rows:
         return ""
@@ -96,8 +96,7 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
     names: set[str] = set()
     for stage in stages:
         path, found = storage.join(folder, folder_of(stage)), set()
-        # A shard has the name of the shard that it was made from. After the first stage that has
-        # the id, read only shards with the same names.
+        # A row is in shards of the same name in all stages, so read only these shards.
         named = [receipt for name in sorted(names) if (receipt := read_receipt(path, name))]
         for receipt in named if len(named) == len(names) > 0 else receipts(path):
             for rejected, shards in ((False, receipt.shards), (True, receipt.rejected_shards)):
@@ -134,7 +133,7 @@ def _show(steps: Sequence[Step], criteria: str) -> None:
     for step in steps:
         if step.rejected:
             text = f": {step.row['text']}" if "text" in step.row else ""
-            out.print(on_one_line(f"out at {step.stage}: {step.row['reason']}{text}"))
+            out.print(on_one_line(f"rejected by {step.stage}: {step.row['reason']}{text}"))
     last = steps[-1]
     if not last.rejected and last.stage == "select":
         out.print(f"in the corpus: {criteria}")

@@ -16,8 +16,7 @@ from paraloom.pipeline.stages.selection import resolve_auto
 def command(run: RunFolder, json: JsonFile = None) -> None:
     """Compare selections that keep as many pairs as the selection of the run.
 
-    The column `judged good` shows the precision if the run has judgments. The report shows the same
-    figures as a plot.
+    If the run has judgments, the column `judged good` shows the precision.
     """
     scored = ScoredRun(run)
     view = scored.record.best

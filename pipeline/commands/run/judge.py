@@ -11,7 +11,7 @@ from paraloom.pipeline.commands.options import Named, argument, option
 
 def command(
     run: Annotated[str, argument("RUN", "Run folder on this machine.")],
-    judge: Annotated[str, option("NAME", "Name of the judge. By default, the page asks.")] = "",
+    judge: Annotated[str, option("NAME", "Name of the judge. Default: the page asks for it.")] = "",
     pairs: Annotated[
         int, option("N", "Number of pairs to judge.", "--pairs", "--size", min=1)
     ] = 200,
@@ -19,8 +19,8 @@ def command(
         bool | None,
         typer.Option(
             "--selected/--rejected",
-            help="Judge random pairs of the corpus, to measure its precision. Or judge pairs that "
-            "fail exactly one condition, starting with the pairs nearest to the bound.",
+            help="--selected: judge random pairs of the corpus, to measure its precision. "
+            "--rejected: judge pairs that fail exactly one condition, nearest to its bound first.",
         ),
     ] = None,
     selection: Named = "",
@@ -36,7 +36,7 @@ def command(
     ] = "0-100",
     port: Annotated[int | None, option("N", "Port of the page.", min=1, max=65535)] = None,
 ) -> None:
-    """Serve a page on this machine until Ctrl-C. Every action on the page has a key.
+    """Serve a page on this machine until Ctrl-C. Each action on the page has a keyboard key.
 
     By default, the pairs are spread evenly over the deciles of all scores. The page shows neither
     scores nor generators. Each judgment is saved in RUN/judgments before the next pair is shown.

@@ -33,7 +33,7 @@ def command(
     ] = None,
     repo: Annotated[str | None, option("OWNER/NAME", "Name of the data set on the Hub.")] = None,
     send: Annotated[
-        bool, typer.Option("--push/--dry-run", help="Upload the release to the Hub, or not.")
+        bool, typer.Option("--push/--dry-run", help="Upload the release to the Hub, or do not.")
     ] = False,
     held_out: Annotated[
         float,
@@ -73,7 +73,7 @@ def command(
     ] = Bounds.max_score,
     relative_margin: Annotated[
         float,
-        option("C", "Kind near: how far a negative's cosine is below the positive's, as a share."),
+        option("C", "Kind near: keep negatives whose cosine is at most 1-C times the positive's."),
     ] = Bounds.relative_margin,
     triplets_spacy: Annotated[
         str, option("NAME", "All kinds except near: a spaCy pipeline with a parser.")
@@ -85,8 +85,9 @@ def command(
 ) -> None:
     """List the files of the release. With --push, upload the release.
 
-    A release has the configurations full and pairs as Parquet files, split by reference, and the
-    data card, provenance and checksums. A data set that --push creates is private.
+    A release contains Parquet files of the configurations full and pairs, the data card,
+    provenance and checksums. Rows with the same reference are in the same split. A data set that
+    --push creates is private.
     """
     if send and (repo is None or repo.count("/") != 1):
         raise UserError("--push: needs a data set to upload to; give --repo OWNER/NAME")

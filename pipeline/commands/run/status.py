@@ -1,4 +1,4 @@
-"""`paraloom status`: shows the progress of a run. It reads nothing but the run folder."""
+"""`paraloom status`: shows the progress of a run. The command reads only the run folder."""
 
 import fcntl
 import os
@@ -35,9 +35,9 @@ class StageStatus(BaseModel):
     rejected: dict[str, int] = {}  # number of rows so far, by reason
     cleaned: dict[str, int] = {}  # number of pairs that `input.clean` changed, by kind
     seconds: float | None = None
-    """Wall-clock time. For a stage under way, the time since it was started or resumed."""
+    """Wall-clock time. For a stage under way, the time since its last start."""
     rate: float | None = None  # rows per second
-    gpus: int = 0  # number of GPUs on all machines of a translation under way
+    gpus: int = 0  # number of GPUs that the stage uses, on all machines
     remaining: float | None = None  # seconds until the stage ends
     jobs: list[RemoteJob] = []  # on Flink or Dataflow
 
@@ -52,7 +52,7 @@ class Status(BaseModel):
     """The JSON form of `paraloom status`."""
 
     run: str
-    state: State  # finished, under way or stopped
+    state: State
     stages: list[StageStatus]
     generators: dict[str, Asked]
 
@@ -126,7 +126,6 @@ def duration(seconds: float | None) -> str:
 
 
 def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> None:
-    """Set the figures of the stage under way from the receipts of its finished units."""
     assert record.under_way
     name, start = shown.name, record.under_way.since
     shown.jobs = record.under_way.jobs
@@ -139,7 +138,7 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
     rows, total = sum(receipt.rows_in for receipt in done), _to_make(name, record)
     shown.rows, shown.rejected = (rows, total), rejected_rows(done)
     recent = [receipt for receipt in done if receipt.ended >= start]
-    # A machine has one worker, which uses all GPUs. A worker that replaced it has another process.
+    # Count the GPUs of each machine once, also if a worker was replaced by a new process.
     on_host = {of.worker.partition(":")[0]: of.numbers.get("gpus", 0) for of in recent}
     shown.gpus = sum(on_host.values())
     made = sum(receipt.rows_in for receipt in recent)
@@ -149,7 +148,7 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
 
 
 def _is_running(folder: str) -> bool | None:
-    """Return whether a process has locked the run, or None where runs are not locked."""
+    """Return whether a process has locked the run, or None if runs cannot be locked here."""
     if storage.is_remote(folder) or os.environ.get(LOCKS) == "off":
         return None
     try:
@@ -165,7 +164,7 @@ def _is_running(folder: str) -> bool | None:
 
 
 def _to_make(name: str, record: RunRecord) -> int | None:
-    """Return the total of `rows_in` over all units of a stage, or None if it is unknown."""
+    """Return the sum of `rows_in` when all units are finished, or None if it is unknown."""
     place, _, base = name.rpartition("/")
     before = base != "ingest" and pairs_before(base, record.config)
     read = record.derived(place).find(PairsRecord, before) if before else None
@@ -186,7 +185,6 @@ def _progress(done: int | None, total: int | None) -> str:
 
 
 def _asked(folder: str) -> dict[str, Asked]:
-    """Return the usage of each language model so far."""
     configured = {of.name: of.prices for of in started(folder).config.chats}
     done = receipts(storage.join(folder, "generate"))
     used = [receipt.measured(GenerateMeasurements).generators for receipt in done]

@@ -76,7 +76,7 @@ def moved(column: str, by: float, rows: int) -> Callable[[pa.Table], pa.Table]:
 
 
 SCORE = "translation_score"
-AT_ITS_BOUND = "; that can change the deciles of scores at a bound, and rows"
+AT_ITS_BOUND = "; this can also change deciles and the selected rows"
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_what_a_run_takes_is_what_it_took(tmp_path: Path, finished_run: Path, to
     assert f"one machine: {shown[0]} hours in all, {shown[1]} at 36000 an hour" in out
     speed = float(f"{found['jobs']['score']['rate']:.2g}")
     assert f"{speed:,.0f} rows/s, a core" in out
-    assert "Rows: counted; 0.8% of the rows read cannot be used" in out
+    assert "Rows: counted; 0.8% of the rows that were read cannot be used" in out
     assert "119 sentences sampled from the beginnings of 1 file(s)" in out
     assert f"on {cores()} CPU cores, float32, beam 2" in out
 
@@ -144,7 +144,7 @@ def test_conditions_and_repeats(tmp_path: Path, bitext: dict[str, str], told: To
     assert found["translated"] <= 0.5, "every source is there twice"
     assert found["jobs"]["back_translate"]["rows"] == round(left * found["translated"])
     assert found["jobs"]["score"]["rows"] <= round(left)
-    assert f"Of 238 rows read, `input` keeps {found['kept']:.1%}" in out
+    assert f"Of 238 usable rows, `input` keeps {found['kept']:.1%}" in out
 
 
 @pytest.mark.parametrize("format, paths", [("moses", {}), ("text", []), ("pairs", [])])

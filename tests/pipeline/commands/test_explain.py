@@ -47,11 +47,11 @@ def test_a_pair_in_the_corpus(finished_run: Path, monkeypatch: Patch, capsys: Ca
 def test_rows_that_are_not_in_the_corpus(finished_run: Path, capsys: Capsys) -> None:
     lowest = table(finished_run, "bucket").sort_by("trigram_overlap_decile")["id"][0].as_py()
     text = told(finished_run, lowest, capsys)
-    assert "out at select: outside the selected deciles of trigram_overlap" in text
+    assert "rejected by select: outside the selected deciles of trigram_overlap" in text
     assert "in the corpus" not in text
     (name,) = ids(finished_run, "ingest", rejected=True)
     text = told(finished_run, name, capsys)
-    assert "out at ingest: empty source" in text
+    assert "rejected by ingest: empty source" in text
     path, row = re.findall(r"from (/.+?), row (\d+)", text)[0]
     assert not Path(path).read_text("utf-8").splitlines()[int(row) - 1].strip()
 

@@ -213,7 +213,10 @@ def test_english_first_in_unnamed_columns(nmt_model: Path, tmp_path: Path, capsy
     assert f"nmt.model: {nmt_model} translates cs into en, not en into cs" in refused
     assert not Path("paraloom.yaml").exists()
     assert main(["init", "x.tsv"]) == 0
-    assert "paraphrases are Czech; for English ones, swap the columns" in capsys.readouterr().err
+    assert (
+        "paraphrases are Czech; for English paraphrases, swap the columns"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_column_of_ids_is_proposed_if_no_id_repeats(tmp_path: Path) -> None:
