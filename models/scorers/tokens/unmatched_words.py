@@ -45,7 +45,6 @@ def unmatched_words(pairs: PairText, paragram: WordVectors) -> np.ndarray:
 
 
 def _content(side: TokenIds, stems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and ids of a side's content words: int64 [m] each."""
     content = stems[side.ids] >= 0
     return side.rows[content].astype(np.int64), side.ids[content].astype(np.int64)
 
