@@ -1,7 +1,7 @@
-"""The class with which sentence-transformers loads most encoders of Paraloom.
+"""The class with which sentence-transformers loads encoders that StaticEmbedding cannot compute.
 
-The library loads other encoders with its own class StaticEmbedding. From version 6 on, it loads a
-third-party class only with `trust_remote_code=True`. No code is read from the encoder's folder.
+From version 6 on, the library loads such a class only with `trust_remote_code=True`. No code is
+read from the encoder's folder.
 """
 
 from collections.abc import Sequence

@@ -50,8 +50,8 @@ class Vocabulary:
     - `sentence-trigrams`: all windows of three characters in the padded sentence, as in the code of
       ParaNMT's authors. For example, `a cat` has the trigram `"a c"`, too.
 
-    Id 0 represents unknown words or trigrams. With any tag, the ids 1 and 2 represent the start tag
-    and the end tag. No word of a text gets the id of a tag.
+    Id 0 represents unknown words or trigrams. If there are tags, ids 1 and 2 represent the start
+    tag and the end tag.
 
     >>> vocabulary = Vocabulary(["a", "dog"], kind="words")
     >>> vocabulary.ids(pa.array(["A dog, a cat", ""]))
@@ -66,7 +66,6 @@ class Vocabulary:
         tags: Tags = False,
         language: str = ENGLISH,
     ) -> None:
-        """Assign ids to `entries` in order."""
         self.kind: Kind = kind
         self.tags, self.language = tags, language
         special = [UNKNOWN, BEGIN, END] if tags else [UNKNOWN]
@@ -159,9 +158,9 @@ def build_vocabularies(
 ) -> dict[Kind, Vocabulary]:
     """Build vocabularies of words or trigrams from `batches`, which are read once.
 
-    Entries are ordered by descending count, and then by code point. `max_size` limits the number of
-    entries without the unknown entry and the tags. To limit memory, the rarest words are dropped
-    while there are more than 4 million distinct words.
+    Entries are ordered by descending count, and then by code point. `max_size` is the maximum
+    number of entries, not counting the unknown entry and tags. To limit
+    memory, the rarest words are dropped while there are more than 4 million distinct words.
     """
     words, of_sentences = _Counts(), _Counts()
     for batch in batches:
@@ -199,7 +198,7 @@ def _tokens(text: pa.StringArray, language: str) -> _Tokens:
 
 
 class _Counts:
-    """Counts of distinct texts. The rarest are dropped while there are too many."""
+    """Counts of distinct texts."""
 
     def __init__(self) -> None:
         self.total = pa.schema({"entry": pa.string(), "count": pa.int64()}).empty_table()
@@ -234,11 +233,8 @@ def _count_trigrams(words: pa.Array, counts: pa.Array) -> tuple[pa.Array, pa.Arr
 
 
 def _padded_trigrams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the trigram keys of all padded words (or sentences), and their offsets, [words + 1].
-
-    Two spaces separate the words in the joined text. A window whose middle is one of these spaces
-    crosses a word boundary and is left out. Within a sentence, spaces are single.
-    """
+    """Return the trigram keys of padded words (or sentences), and offsets, [words + 1]."""
+    # Two spaces separate words. A window around such a space would cross a word boundary.
     points = np.frombuffer(f" {'  '.join(words)} ".encode("utf-32-le"), "<u4").astype(np.int64)
     windows = points[:-2] << 2 * _CODE | points[1:-1] << _CODE | points[2:]
     lengths = np.fromiter(map(len, words), np.int64, len(words))

@@ -193,7 +193,7 @@ def check_distinct(names: Sequence[str], what: str) -> None:
 
 
 def agreement(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> LabelCorrelation:
-    """Return the correlations of scores with the labels of a data set."""
+    """Return the correlations between a model's scores and the labels of a data set."""
     return correlation(scores(embed, data, compare), data.scores)
 
 

@@ -45,10 +45,8 @@ def unit_vectors(embed: Embed, text: pa.Array) -> Matrix:
 
 
 def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArray[np.float16]:
-    """Write the unit vectors of all sentences to a file, or complete an incomplete file.
-
-    The file's vectors are returned memory-mapped, float16 [n, dim].
-    """
+    """Write the unit vectors of all sentences to a file, or complete an unfinished file. Return the
+    vectors memory-mapped, float16 [n, dim]."""
     width = 2 * embed(pa.array([""])).shape[1]  # bytes
     with path.open("ab") as stream:
         written = stream.tell() // width
@@ -68,8 +66,7 @@ class Neighbours:
     """An index of n unit vectors.
 
     Search is exact for at most 200,000 vectors. For more vectors, an inverted index is trained on a
-    sample, and stored in memory or in `file`. It has 72 bytes per vector: an id of 8 bytes, and 64
-    principal components of 1 byte each.
+    sample. It needs 72 bytes per vector, in memory or in `file`.
     """
 
     def __init__(self, vectors: NDArray[np.float16], seed: int, file: Path | None = None) -> None:
@@ -98,7 +95,8 @@ class Neighbours:
     def nearest(self, queries: Matrix) -> tuple[NDArray[np.int64], Matrix]:
         """Return the rows of the k nearest vectors, nearest first, and their cosines, [queries, k].
 
-        k is 64, or n if that is less. Rows and cosines are -1 where fewer vectors were found.
+        k is 64, or n if n is smaller. If fewer vectors are found, the missing rows and cosines are
+        -1.
         """
         parts = [queries[at : at + _AT_ONCE] for at in range(0, len(queries), _AT_ONCE)]
         rows, scores = zip(*map(self._nearest, parts), strict=True)

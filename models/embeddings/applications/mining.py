@@ -1,8 +1,6 @@
 """Mining of similar sentences by the ratio margin of Artetxe and Schwenk (2019).
 
 The ratio margin of two sentences is their cosine divided by the mean cosine with their neighbours.
-If two pairs have the same cosine, the pair with less similar neighbours has the larger margin.
-Texts, vectors and neighbours are stored in files, because they may be larger than the memory.
 """
 
 from collections.abc import Callable, Iterable

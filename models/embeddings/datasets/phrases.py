@@ -13,9 +13,7 @@ _ROWS = 20_000  # pairs per block
 
 
 def read_phrases(path: Path | str) -> Iterator[tuple[str, str]]:
-    """Yield the phrase pairs of a file in order.
-
-    The first line decides the format:
+    """Yield the phrase pairs of a file. The first line decides the format:
 
     - ppdb: the fields are separated by ` ||| `. They are an optional syntactic label (`[NP]`), a
       phrase and its paraphrase. Further fields are ignored.

@@ -49,7 +49,7 @@ class LabelledPairs:
     first: pa.StringArray  # [n]
     second: pa.StringArray  # [n]
     scores: NDArray[np.float64]  # [n]
-    unscored: int = 0  # number of further rows in the file, which have no score
+    unscored: int = 0  # number of omitted rows, which have no score
     scale: tuple[float, float] = STS_SCALE  # lowest and highest possible score
     entailment: pa.StringArray | None = None  # [n]: labels in `ENTAILMENT`; only in SICK
 
@@ -66,8 +66,8 @@ def read_sts(*paths: Path | str) -> list[LabelledPairs]:
     - `<name>.csv` with the same columns, separated by commas.
     - `<name>.csv` of the STS Benchmark, with seven or more tab-separated columns.
 
-    `<name>.train.tsv` is training data with its own group. Suffixes or folders are added to names
-    that are not unique.
+    `<name>.train.tsv` is training data with its own group. Names that are not unique get
+    suffixes or folders.
     """
     found: list[tuple[Path, LabelledPairs]] = []
     for path in map(Path, paths):
@@ -118,10 +118,7 @@ def read_labelled(path: Path | str) -> list[LabelledPairs]:
 
 
 def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
-    """Read labelled pairs, and check that the scores in each data set differ.
-
-    Errors name the configuration `key`.
-    """
+    """Read labelled pairs. Raise a UserError that names `key` if all scores of a set are equal."""
     found: list[LabelledPairs] = []
     for path in paths:
         if not Path(path).exists():
@@ -181,7 +178,7 @@ def _read_sts_file(path: Path) -> LabelledPairs:
 def _read_named(
     path: Path, group: str, name: str, columns: Sequence[str], scale: tuple[float, float]
 ) -> LabelledPairs:
-    """Read a file whose header contains `columns`: the names of two sentences and their score."""
+    """Read a file whose header contains `columns`: two sentences and their score."""
     header = _header(path)
     if absent := [column for column in columns if column not in header]:
         raise UserError(f"{path}, row 1: no column {', '.join(absent)}")

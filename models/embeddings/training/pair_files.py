@@ -1,6 +1,6 @@
 """Copies of the user's files of pairs, in Parquet, which `PairSource` reads.
 
-Copying finds every error before the training. The copies have small row groups to save memory.
+Copying finds errors before the training. The copies have small row groups to save memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,7 +55,6 @@ def _copy(source: PairsOptions, copy: Path, schema: pa.Schema) -> None:
 
 
 def _files(source: PairsOptions) -> Iterator[Path]:
-    """Yield the files of a source. A folder's files are its Parquet files."""
     for path in map(Path, source.paths):
         found = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         if not found:
