@@ -212,7 +212,7 @@ class SentenceEncoder:
 
 
 def _read_weights(folder: Path, *, native: bool) -> dict[str, Tensor]:
-    """Read the weights, and rename them if sentence-transformers defined their names (`native`)."""
+    """Read the weights. The names in `native` folders are replaced by Paraloom's names."""
     found = _read_tensors(folder / _WEIGHTS)
     if not native:
         return found

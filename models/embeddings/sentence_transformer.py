@@ -1,8 +1,5 @@
 """The class with which sentence-transformers loads encoders that StaticEmbedding cannot compute.
-
-From version 6 on, the library loads such a class only with `trust_remote_code=True`. No code is
-read from the encoder's folder.
-"""
+From version 6 on, the library requires `trust_remote_code=True` for such a class."""
 
 from collections.abc import Sequence
 from pathlib import Path

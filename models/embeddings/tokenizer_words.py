@@ -1,7 +1,6 @@
 """Moses' tokeniser with lower-casing, as a pipeline of the package `tokenizers`.
 
-Replacements separate full stops from words. Then a regular expression matches the tokens. On
-English text, the tokens equal the tokens of `paraloom.models.text.tokens`. About 5% of random
+On English text, the tokens equal the tokens of `paraloom.models.text.tokens`. About 5% of random
 strings of punctuation have different tokens.
 """
 
@@ -76,7 +75,7 @@ _LOWER = (normalizers.Replace("İ", "i"), normalizers.Lowercase())
 
 
 def _stop(code: str) -> str:
-    """Return a pattern for full stops that are not part of a word."""
+    """Return a pattern of full stops that are separate tokens."""
     always, before_number = _abbreviations(code)
     apostrophe = {"left": r"|\p{L}'", "alone": "|'"}.get(_APOSTROPHES.get(code, ""), "")
     start = rf"(?:\A|[^{_WORD}.{_H}']|[{_H}]{{2}}'?|\A'|[^{_WORD}.{_H}']'{apostrophe})"
@@ -111,7 +110,6 @@ def _abbreviations(code: str) -> tuple[str, str]:
 
 
 def _tokens(code: str) -> str:
-    """Return a pattern for the tokens of a text in which full stops are separate."""
     inner = (
         rf"\.(?!\.)|[{_H}](?<![{_H}]{{2}})(?=[{_AFTER_HYPHEN}])(?![{_H}])"
         r"|,(?<=\p{N},)(?=\p{Nd})"

@@ -41,8 +41,8 @@ class _Tokens(NamedTuple):
 class Vocabulary:
     """Maps sentences to ids, which are rows of an embedding matrix.
 
-    Text is tokenised by Moses' rules for its language and lower-cased, as for scoring. The kind of
-    the vocabulary decides what gets an id:
+    Text is tokenised by Moses' rules for its language and lower-cased. The kind decides what has an
+    id:
 
     - `words`: each token.
     - `trigrams`: all windows of three characters in each token, padded with one space on either
@@ -133,7 +133,7 @@ class Vocabulary:
         if hashlib.sha256(body).hexdigest()[:16] != check:
             raise UserError(f"{path}: changed since it was written (its checksum does not fit)")
         with reading(path):
-            # splitlines() would split at U+0085, too, which tokens may contain.
+            # Tokens may contain U+0085, at which splitlines() would split.
             entries = body.decode().split("\n")[:-1]
             return cls(entries, kind=kind, tags=_TAGS[tags], language=language)
 
@@ -159,8 +159,8 @@ def build_vocabularies(
     """Build vocabularies of words or trigrams from `batches`, which are read once.
 
     Entries are ordered by descending count, and then by code point. `max_size` is the maximum
-    number of entries, not counting the unknown entry and tags. To limit
-    memory, the rarest words are dropped while there are more than 4 million distinct words.
+    number of entries, not counting the unknown entry and tags. To limit memory, the rarest of
+    more than 4 million distinct words are dropped.
     """
     words, of_sentences = _Counts(), _Counts()
     for batch in batches:
@@ -198,7 +198,6 @@ def _tokens(text: pa.StringArray, language: str) -> _Tokens:
 
 
 class _Counts:
-    """Counts of distinct texts."""
 
     def __init__(self) -> None:
         self.total = pa.schema({"entry": pa.string(), "count": pa.int64()}).empty_table()
@@ -243,7 +242,6 @@ def _padded_trigrams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def _trigram_keys(entries: Sequence[str]) -> NDArray[np.int64]:
-    """Encode the three characters of each entry as one number, [entries]."""
     if any(len(entry) != 3 for entry in entries):
         raise ValueError("an entry of a trigram vocabulary does not have three characters")
     points = np.frombuffer("".join(entries).encode("utf-32-le"), "<u4").astype(np.int64)
@@ -252,7 +250,6 @@ def _trigram_keys(entries: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _tag(column: RaggedIds, start: bool, end: bool) -> RaggedIds:
-    """Add the start tag (1) before and the end tag (2) after every sentence, if asked to."""
     offsets = column.offsets + (start + end) * np.arange(len(column.offsets))
     ids = np.zeros(offsets[-1], np.int32)
     if start:

@@ -1,7 +1,6 @@
 """Scores that other programs computed. A row's id determines its value.
 
-The values are stored in memory-mapped files, sorted by a 128-bit hash of the id. Storing
-needs memory for about 1/256 of the rows.
+The values are stored in memory-mapped files, sorted by a 128-bit hash of the id.
 
     <folder>/first.npy, second.npy   halves of the hashes, uint64 [n]
     <folder>/values.npy              float32 [n]
@@ -23,7 +22,7 @@ from paraloom.models.scorers.plugins import ScorerSource
 MISSING = "no value for this id"
 SEVERAL = "several values for this id"
 
-_PARTITIONS = 256  # rows are partitioned by the highest 8 bits of their hashes
+_PARTITIONS = 256  # by the highest 8 bits of hashes; only one partition is in memory
 _NAMES = ("first", "second", "values")
 _ROW = np.dtype(list(zip(_NAMES, ("<u8", "<u8", "<f4"), strict=True)))
 

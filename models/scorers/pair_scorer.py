@@ -56,8 +56,7 @@ class PairScorer:
     name of the resource. It is a path, an open resource, or a `functools.partial` object that opens
     the resource at its first use.
 
-    Several threads may call `score`. At any time, one thread runs scorers with a model, and one
-    other thread runs scorers without a model.
+    Several threads may call `score`. Then one thread runs models while another runs other scorers.
     """
 
     def __init__(

@@ -1,7 +1,4 @@
-"""Plug-in scorers, from a package's entry point or a Python file.
-
-Workers receive the name of the entry point or the text of the file, and load the scorer from it.
-"""
+"""Plug-in scorers, from a package's entry point or a Python file."""
 
 import hashlib
 import os

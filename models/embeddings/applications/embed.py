@@ -23,11 +23,8 @@ _LONGEST = 1 << 24  # bytes at which a line is rejected or a batch ends
 
 
 def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
-    """Write the vectors of UTF-8 lines as a .npy array, float32 [lines, dim].
-
-    The header contains the number of lines, and is written last. A temporary file is used if `out`
-    is a pipe or opened to append.
-    """
+    """Write the vectors of UTF-8 lines as a .npy array, float32 [lines, dim]. If `out` is a
+    pipe or opened to append, a temporary file is used, because the header is written last."""
     appends = False
     with suppress(OSError):  # a BytesIO, for example, has no file descriptor
         appends = bool(fcntl.fcntl(out, fcntl.F_GETFL) & os.O_APPEND)

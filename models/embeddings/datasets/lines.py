@@ -90,11 +90,8 @@ def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
 
 
 def form_of(path: Path) -> str:
-    """Return PARQUET, JSON, LINES (with or without tabs), or the column separator of CSV.
-
-    The form is detected from the file's beginning. A text file named .csv is CSV unless its first
-    line has tabs.
-    """
+    """Return PARQUET, JSON, LINES (with or without tabs), or the column separator of CSV. A
+    text file named .csv is CSV unless its first line has tabs."""
     if is_parquet(path):
         return PARQUET
     with opened(path) as stream:
@@ -117,10 +114,8 @@ def numbered_lines(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
 
 
 def text_blocks(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
-    """Yield blocks of lines, each with the number of its first line.
-
-    `fallback` is the encoding of lines that are not UTF-8. Without it, such lines are errors.
-    """
+    """Yield blocks of lines, each with the number of its first line. `fallback` is the encoding of
+    lines that are not UTF-8. Without it, such lines are errors."""
     for first, block in _blocks(path):
         try:
             text = block.decode()
@@ -138,7 +133,6 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield blocks of whole lines, each with the number of its first line."""
     first = 1
     with opened(path) as stream:
         while block := stream.read(CHUNK):

@@ -104,7 +104,6 @@ def sentence_blocks(path: Path) -> Iterator[Sentences]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
-    """Yield the numbers of the rows in each block, and the block's text columns by place."""
     form = form_of(path)
     if form == PARQUET:
         with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
@@ -134,7 +133,6 @@ def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
 
 
 def _line_blocks(path: Path) -> Iterator[tuple[int, pa.StringArray]]:
-    """Yield blocks of `_ROWS` lines, each with the number of its first line."""
     first, rest = 1, pa.array([], pa.string())
     for _, text in text_blocks(path, _FALLBACK):
         lines = pc.split_pattern([text.removesuffix("\n")], "\n").values
@@ -148,7 +146,6 @@ def _line_blocks(path: Path) -> Iterator[tuple[int, pa.StringArray]]:
 
 
 def _columns(lines: pa.StringArray) -> dict[Place, Column]:
-    """Split lines at tabs into columns. Lines may have different numbers of columns."""
     cells = pc.split_pattern(lines, "\t")
     starts, lengths = cells.offsets.to_numpy()[:-1], cells.value_lengths().to_numpy()
     if lengths.max() == 1 and pc.all(pc.match_substring_regex(lines, _LABEL)).as_py():

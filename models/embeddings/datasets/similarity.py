@@ -15,8 +15,7 @@ from paraloom.models.embeddings.datasets.lines import rows_of, wrong_columns
 from paraloom.models.errors import UserError, reading
 from paraloom.models.files import PACKED, distinct_names, looked_up, own_place
 
-# Test sets by year. Many collections lack MSRvid (2012) and SMT (2013), whose licences forbid
-# redistribution.
+# Test sets by year. Many collections lack MSRvid (2012) and SMT (2013) because of licences.
 SEMEVAL = {
     "2012": ("MSRpar", "MSRvid", "OnWN", "SMTeuroparl", "SMTnews"),
     "2013": ("FNWN", "OnWN", "SMT", "headlines"),
@@ -58,9 +57,7 @@ class LabelledPairs:
 
 
 def read_sts(*paths: Path | str) -> list[LabelledPairs]:
-    """Read STS data sets from files, and from folders with files or with a folder per year.
-
-    A data set has one of these forms:
+    """Read STS data sets from files and folders. A folder may have a folder per year.
 
     - `<name>.tsv` with the columns score, sentence, sentence. Rows without a score are counted.
     - `<name>.csv` with the same columns, separated by commas.
@@ -100,11 +97,8 @@ def _read_sick_file(path: Path) -> LabelledPairs:
 
 
 def read_labelled(path: Path | str) -> list[LabelledPairs]:
-    """Read a folder or file of SICK or STS, or a file of judgments.
-
-    A file of judgments has the columns `reference`, `paraphrase` (or `translation`) and `score`. A
-    score is between 0 and 100.
-    """
+    """Read a folder or file of SICK or STS, or a file of judgments with the columns `reference`,
+    `paraphrase` (or `translation`) and `score` (0 to 100)."""
     path = Path(path)
     if path.is_file():
         header = _header(path)

@@ -1,8 +1,5 @@
-"""The registry of encoders. `paraloom.papers.systems` adds the encoders of other systems to it.
-
-To add an encoder, write a subclass of `TokenEncoder` in this folder and add it to `ENCODERS`. A
-subclass defines only `encode`.
-"""
+"""The registry of encoders. To add an encoder, write a subclass of `TokenEncoder` in this folder
+and add it to `ENCODERS`. `paraloom.papers.systems` registers further encoders."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

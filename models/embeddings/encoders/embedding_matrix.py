@@ -26,7 +26,7 @@ def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
 
 
 class _Read(NamedTuple):
-    """The rows that a batch read."""
+    """Rows of the matrix that the last batch read."""
 
     rows: NDArray[np.int64]
     positions: Tensor  # `rows` on the device

@@ -27,8 +27,8 @@ class LSTM(nn.Module):
     the same component of the cell. The input and forget gates depend on cₜ₋₁, and the output gate
     depends on cₜ.
 
-    The weights are in an `nn.LSTM`. On a GPU, cuDNN computes torch's cell. Otherwise the states are
-    computed here, once for each distinct prefix.
+    On a GPU, cuDNN computes torch's cell. Otherwise `_States` computes a state once for each
+    distinct prefix.
     """
 
     def __init__(
@@ -176,5 +176,5 @@ class _Levels:
         return here, parents, inner, None if len(parents) == len(inner) else self.among[here]
 
     def inner_of(self, level: int) -> slice:
-        """Return the slice of `inner` with the inner nodes of the level before `level`."""
+        """Return the slice of the inner nodes on the level before `level`."""
         return slice(int(self.bounds[max(level - 1, 0)]), int(self.bounds[level]))

@@ -1,8 +1,4 @@
-"""The prefix trie of a batch of sentences.
-
-A recurrent state after t words depends only on these words. So sentences share the
-states of a common prefix.
-"""
+"""The prefix trie of a batch. Sentences share the recurrent states of a common prefix."""
 
 from typing import NamedTuple
 

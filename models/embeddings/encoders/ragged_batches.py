@@ -23,9 +23,9 @@ class RaggedBatch(NamedTuple):
 class Input(nn.Module):
     """Looks up one vector per distinct word or, with dropout, one vector per token.
 
-    In training, `dropout` sets a share of the vectors' components to zero, and `word_dropout` sets
-    the whole vectors of a share of the tokens to zero. All other values are scaled up, so that the
-    expected vector is unchanged. The names of saved weights contain the attribute name `table`.
+    In training, `dropout` sets a share of the vectors' components to zero, and `word_dropout` the
+    whole vectors of a share of the tokens. Other values are scaled up to keep the expected vector.
+    Do not rename `table`: the names of saved weights contain it.
     """
 
     def __init__(

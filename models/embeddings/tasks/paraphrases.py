@@ -136,5 +136,4 @@ def mean_agreement(model: SentenceEncoder, sets: Sequence[LabelledPairs]) -> flo
 
 @lru_cache(maxsize=1)
 def _vectors(path: str) -> WordVectors:
-    """Read word vectors. They are cached, because a process runs many probes."""
     return load_vectors(Path(path))

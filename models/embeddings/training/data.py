@@ -79,11 +79,8 @@ class Chunk(NamedTuple):
 
 
 class PairSource:
-    """Sentence pairs in Parquet files, read one pool at a time.
-
-    A pool is a random selection of row groups. It depends only on the seed and the epoch, so
-    training can resume at any pool.
-    """
+    """Sentence pairs in Parquet files, read one pool at a time. A pool is a random selection of row
+    groups. It depends only on the seed and the epoch, so training can resume at any pool."""
 
     ahead = True  # whether another process tokenises the next pool in advance
 
@@ -127,7 +124,7 @@ class PairSource:
         return pools
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
-        """Yield the pools of an epoch, except the first `first`. Needs `vocabularies`."""
+        """Yield the pools of an epoch from index `first` on. Needs `vocabularies`."""
         pools = self.pools(epoch)
         if len(pools) == 1:
             # A single pool fits into memory: tokenise it only once for all epochs.
@@ -218,7 +215,6 @@ def learnable(
 def _batches(
     chunk: Chunk, columns: PairColumns
 ) -> Iterator[tuple[list[pa.StringArray], NDArray[np.uint64] | None]]:
-    """Yield the text columns and `Pairs.sources` of each batch of rows in a row group."""
     with opened_parquet(chunk.path) as file:
         several = {"candidate", "id"} <= set(file.schema_arrow.names)
         names = [*columns.texts, *["id"] * several]

@@ -132,7 +132,6 @@ def _step(pool: Tensor) -> int:
 def _in_block(
     excluded: Excluded, start: int, step: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Return the rows and columns of excluded cells in the block that begins at `start`."""
     here = slice(*np.searchsorted(excluded[0], [start, start + step]))
     rows, columns = excluded[0][here] - start, excluded[1][here]
     return on_device(rows, device), on_device(columns, device)
@@ -170,7 +169,7 @@ def _excluded(
 
 
 def _equal(keys: NDArray[np.uint64], pool: NDArray[np.uint64]) -> Excluded:
-    """Return all pairs (index of a key, row of the pool) with equal keys."""
+    """Return all pairs of an index into `keys` and a row of the pool with the same key."""
     order = np.argsort(pool, kind="stable")
     ordered = pool[order]
     first = np.searchsorted(ordered, keys, "left")

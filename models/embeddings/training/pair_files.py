@@ -1,7 +1,5 @@
-"""Copies of the user's files of pairs, in Parquet, which `PairSource` reads.
-
-Copying finds errors before the training. The copies have small row groups to save memory.
-"""
+"""Copies of the user's files of pairs, in Parquet with small row groups, which need less memory.
+Copying finds errors before the training."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice

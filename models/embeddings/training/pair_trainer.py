@@ -56,8 +56,7 @@ class PairTrainer(Trainer[Pairs]):
         Args:
             sentences: n left sentences, n right sentences, and optionally the user's n negatives,
                 which replace selected negatives that are less similar.
-            keys: hashes of left and right sentences, [2, n].
-            sources: hashes, [n]. Pairs with equal hashes are paraphrases of each other.
+            keys, sources: see `Pairs`.
         """
         n = keys.shape[1]
         self.encoder.eval()

@@ -27,9 +27,7 @@ def train_paragram(
     threads: int | None = None,
 ) -> dict[str, Any]:
     """Train word vectors on phrase pairs and write them to a text file (`word v1 … vd`).
-
-    `phrases` is a file that `read_phrases` can read. Return the metrics and the number of words.
-    """
+    `phrases` is a file that `read_phrases` can read. Return the metrics and the number of words."""
     if threads is not None:
         torch.set_num_threads(threads)
     columns = list(phrase_blocks(phrases))

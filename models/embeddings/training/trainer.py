@@ -46,7 +46,7 @@ class Source(Protocol[Produced]):
     name: str  # names the source in messages
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Produced]]:
-        """Yield the pools of an epoch, except the first `first`. Each call yields the same pools."""
+        """Yield the pools of an epoch from index `first` on. Each call yields the same pools."""
 
 
 class Memory(Generic[Batch]):

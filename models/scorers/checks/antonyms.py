@@ -41,7 +41,6 @@ def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.n
     sides = (pairs.reference, pairs.translation)
     first, second = (side.rows.astype(np.int64) << 32 | ids[side.ids] for side in sides)
     only, others = np.setdiff1d(first, second), np.setdiff1d(second, first)  # row << 32 | stem
-    # Look up each antonym of each reference word in the translation.
     words = only & 0xFFFFFFFF
     starts, ends = (np.searchsorted(opposite[:, 0], words, side) for side in ("left", "right"))
     counts = ends - starts

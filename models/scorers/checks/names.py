@@ -35,7 +35,6 @@ def same_names(pairs: PairText) -> np.ndarray:
 
 
 def _words(text: str, language: str) -> tuple[set[str], set[str]]:
-    """Return the stems of the names in a text, and the stems of all its words."""
     words = _WORD.findall(text)
     capitals = [word[0].isupper() for word in words if len(word) > 3]
     titled = text.isupper() or (len(capitals) > 3 and all(capitals))

@@ -99,9 +99,8 @@ def dual_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
 def log_probability(given: pa.Array, wanted: pa.Array, model: Translator) -> np.ndarray:
     """Return log p(wanted | given) per subword for two columns of text: float32 [n], at most 0.
 
-    The logarithm is natural. The number of subwords includes the end of sentence. The value is NaN
-    if `Translator.score` has no value, for example because a text is empty. The last bits of a
-    value depend on the other rows in a block.
+    The subwords include the end of sentence. The value is NaN if `Translator.score` has no value,
+    for example for an empty text. The last bits depend on the other rows in a block.
     """
     distinct, back = distinct_pairs(given, wanted)
     scores = model.score(*map(list, zip(*distinct, strict=True)))

@@ -79,10 +79,9 @@ def _resource(name: str, load: Callable[..., Any]) -> Resource:
 def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) -> np.ndarray:
     """Return the cosine of both sides' sentence vectors: float32 [n] in [-1, 1].
 
-    The value is 0 if a side is empty. Texts that exceed the model's limit are truncated. Swapping
-    the sides does not change the value. Rounding errors depend on the other texts
-    in the batch. They are below 1e-5 in float32, and below 1e-2 in float16 on GPUs. int8 changes
-    cosines by up to about 0.03.
+    The value is 0 if a side is empty. Texts that exceed the model's limit are truncated. Rounding
+    errors depend on the other texts in the batch. They are below 1e-5 in float32, and below 1e-2 in
+    float16 on GPUs. int8 changes cosines by up to about 0.03.
     """
     sides = pairs.reference_text, pairs.translation_text
     texts = pa.concat_arrays(sides).cast(pa.string())

@@ -20,9 +20,9 @@ def repetition(pairs: PairText) -> np.ndarray:
     """Return the share of the translation's tokens that repeat the phrase just before them: float32
     [n].
 
-    Values are in [0, 1). A translation without tokens has the value 0. A phrase has
-    1 to 50 tokens, not only punctuation. Its repeats count only if they have 3 or more tokens, or 6
-    in languages without spaces. So "very very" does not count, because only 1 token is a repeat.
+    Values are in [0, 1). A translation without tokens has the value 0. A phrase has 1 to 50
+    tokens, not only punctuation. Its repeats count if they have at least 3 tokens, or 6 in
+    languages without spaces. "very very" does not count, because only 1 token is a repeat.
     """
     side, least = pairs.translation, _LEAST[is_unspaced(pairs.language)]
     ids, rows = side.ids, side.rows
