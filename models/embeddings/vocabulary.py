@@ -198,7 +198,6 @@ def _tokens(text: pa.StringArray, language: str) -> _Tokens:
 
 
 class _Counts:
-
     def __init__(self) -> None:
         self.total = pa.schema({"entry": pa.string(), "count": pa.int64()}).empty_table()
         self.pending: list[pa.Table] = []

@@ -13,8 +13,8 @@ class Resource:
     """Data that a scorer needs besides the texts, such as word vectors or a model."""
 
     name: str
-    """The parameter of the scorer's function, the keyword argument of `PairScorer` and the stage
-    that makes the resource have this name. For plug-ins, it is a key in `score.resources`."""
+    """Also the name of the function's parameter, of the keyword argument of `PairScorer`, and of
+    the stage that makes the resource. For plug-ins, it is a key in `score.resources`."""
     open: Callable[[Path], Any]  # loads the resource from a file or folder
     remedy: str  # end of the message "<scorer> needs …" if the resource is missing
     open_int8: Callable[[Path], Any] | None = None  # loads a model with 8-bit weights on a CPU

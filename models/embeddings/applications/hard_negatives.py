@@ -88,7 +88,7 @@ class Neighbours:
 
     def nearest(self, queries: Matrix) -> tuple[NDArray[np.int64], Matrix]:
         """Return the rows of the k nearest vectors, nearest first, and their cosines, [queries, k].
-        k is at most 64. Both are -1 where no vector was found."""
+        k is at most 64. Row and cosine are -1 if no further vector was found."""
         parts = [queries[at : at + _AT_ONCE] for at in range(0, len(queries), _AT_ONCE)]
         rows, scores = zip(*map(self._nearest, parts), strict=True)
         return np.concatenate(rows), np.concatenate(scores)

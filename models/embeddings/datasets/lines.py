@@ -61,7 +61,7 @@ def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) 
 
 
 def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
-    """Yield the number, from 1, and the value of each row. In text, it is a line number.
+    """Yield the number, from 1, and the value of each row. In text, the number is that of the line.
 
     A value is a dict for Parquet and JSON Lines, and otherwise a list of columns. Quotes in
     tab-separated text have no meaning. `fallback` is an argument of `text_blocks`.

@@ -39,8 +39,8 @@ def train(
     """Train on the pairs of the corpus, or on `options.pairs`, and write the encoder to `folder`.
 
     Pairs with an empty side, or with equal tokens on both sides, are skipped. A call with the same
-    arguments resumes an interrupted training from `<folder>.training`. On a CPU, the weights are
-    then the same. Return the metrics and evaluations of the training.
+    arguments resumes an interrupted training from `<folder>.training`. On a CPU, an
+    interruption does not change the weights. Return the metrics and evaluations of the training.
     """
     files = options.development_files  # read first: an error must not delete a checkpoint
     sets = read_ranking(files, "embeddings.development") if files else []

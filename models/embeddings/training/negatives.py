@@ -28,7 +28,7 @@ def hardest_negatives(
     pool: NegativesFrom,
     sources: NDArray[np.uint64] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Find the nearest negative of each sentence in n pairs. It is no copy of either side.
+    """Find the nearest negative of each sentence in n pairs. It differs from both sides.
 
     Args:
         left, right: vectors of the sentences on each side, [n, dim].

@@ -11,7 +11,7 @@ from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.text.tokens import PairText
 
 _SOME = r"[\p{L}\p{N}_],? \p{Lu}\p{L}"  # RE2 pattern of texts that may contain names
-_WITHIN = re.compile(r"(?:(?<=\w )|(?<=\w, ))(?![a-z])[^\W\d_]{2,}")  # may be a name
+_WITHIN = re.compile(r"(?:(?<=\w )|(?<=\w, ))(?![a-z])[^\W\d_]{2,}")  # possible name
 _WORD = re.compile(r"[^\W\d_]+")
 
 

@@ -109,9 +109,8 @@ def content_stem(word: str, language: str = ENGLISH) -> str | None:
 
 @cache
 def _stemmer(language: str) -> Any:
-    """Return the Python version of a Snowball stemmer, or None if the language has none.
-    Results would
-    differ between machines if `snowballstemmer.stemmer` chose an installed C version."""
+    """Return the Python version of a Snowball stemmer, or None if the language has none. The C
+    version, which `snowballstemmer.stemmer` prefers if installed, may give other stems."""
     name = language_name(language)
     try:
         module = importlib.import_module(f"snowballstemmer.{name.lower()}_stemmer")
