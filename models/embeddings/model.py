@@ -37,6 +37,7 @@ _OUR_NAME, _THEIR_NAME = "input.table.weight", "embeddings"
 
 class SentenceEncoder:
     """A sentence encoder with its vocabularies, and optionally a head that predicts labels.
+
     >>> encoder = SentenceEncoder.load("runs/sample/embeddings")    # doctest: +SKIP
     >>> encoder.similarity(["A dog runs."], ["A dog is running."])  # doctest: +SKIP
     array([0.93])
@@ -68,7 +69,7 @@ class SentenceEncoder:
         vocabularies = {
             kind: Vocabulary.load(folder / f"{kind}.txt", settings.language) for kind in names
         }
-        # The device meta allocates no memory: the sizes in the configuration may be wrong.
+        # The meta device allocates no memory, because untrusted sizes may be huge.
         with reading(path), torch.device("meta"):
             vectors = {kind: torch.zeros(len(v), options.dim) for kind, v in vocabularies.items()}
             encoder = build_encoder(options, vectors, outputs=settings.outputs)
@@ -95,7 +96,7 @@ class SentenceEncoder:
     def embed(
         self, sentences: Sequence[str] | pa.StringArray, batch_size: int = 4096
     ) -> NDArray[np.float32]:
-        """Return the vectors of n sentences, [n, dim]. A sentence without ids gets zeros."""
+        """Return the vectors of n sentences, [n, dim]. A sentence without ids has a zero vector."""
         text = as_texts(sentences)
         vectors = np.empty((len(text), self.dim), np.float32)
         training = self.encoder.training
@@ -117,11 +118,7 @@ class SentenceEncoder:
 
     @property
     def compare(self) -> Compare:
-        """Function from the vectors of both sides to scores.
-
-        With a head, scores are predicted labels. Otherwise they are dot products or cosines,
-        whichever the encoder was trained on.
-        """
+        """Function from both sides' vectors to scores: predicted labels, dots or cosines."""
         if self.head is not None:
             predict: Compare = self.head.predict
             return predict
@@ -142,8 +139,8 @@ class SentenceEncoder:
     ) -> None:
         """Write the encoder's folder atomically, with `metrics` and a copy of the file `log`.
 
-        A message is printed if sentence-transformers needs Paraloom to load the folder, or if it
-        tokenises some of the first `texts` differently.
+        It prints a message if sentence-transformers needs Paraloom to load the folder, or if the
+        tokenisers disagree on some of the first `texts`.
         """
         with atomic_folder(folder) as temporary:
             found = self.write(temporary, texts)
@@ -168,9 +165,9 @@ class SentenceEncoder:
     ) -> dict[str, Any]:
         """Write the encoder's files into an existing folder.
 
-        Sentence-transformers loads the folder with its own class StaticEmbedding if this class can
-        compute the vectors and `native` is true, and otherwise with `MosesEncoder`. Return whether
-        it is StaticEmbedding (`native`), and if so `equal_share` on `texts` (`equal_sentences`).
+        If `native` is true, sentence-transformers loads the folder without Paraloom where possible,
+        with its class StaticEmbedding. The result says whether it does so (`native`). If so,
+        `equal_sentences` is the `equal_share` of `texts`.
         """
         vocabulary = next(iter(self.vocabularies.values()))
         average = type(self.encoder) is Average and vocabulary.kind == "words"
@@ -215,7 +212,7 @@ class SentenceEncoder:
 
 
 def _read_weights(folder: Path, *, native: bool) -> dict[str, Tensor]:
-    """Read weights by Paraloom's names. `native` folders have sentence-transformers' names."""
+    """Read the weights. The names in `native` folders are replaced by Paraloom's names."""
     found = _read_tensors(folder / _WEIGHTS)
     if not native:
         return found

@@ -22,11 +22,11 @@ InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 Column = Annotated[str, Field(min_length=1)] | Count
 
 AUTO = "auto"
-_RUNTIME = ("checkpoint_every", "device")  # configuration keys that results' keys omit
+_RUNTIME = ("checkpoint_every", "device")  # configuration keys that do not change results
 _TASKS = {"similarity", "malstm", "phrases", "context"}  # tasks of `paraloom.papers`
 _KEYS = {"cell", "scramble_variant", "scramble_swaps"}  # keys of `paraloom.papers`
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
-"""Former configuration keys and their values, which the keys of results still contain."""
+"""Removed configuration keys and their last values. Without them, old results would be outdated."""
 
 
 class PairsOptions(Options):
@@ -37,8 +37,8 @@ class PairsOptions(Options):
     files."""
     first: Column = "reference"
     """Column of the first sentence: a column name, or a number from 1 for files without a header.
-    With the default names, a text file whose first line has neither name is read by the numbers 1
-    and 2."""
+    If the names are the defaults, and the first line of a text file has neither name, columns 1 and
+    2 are read."""
     second: Column = "translation"
     """Column of the paraphrase: a name or a number."""
     negative: Column | None = None
@@ -158,7 +158,6 @@ class EmbeddingOptions(Options):
     @model_validator(mode="before")
     @classmethod
     def _has_its_task(cls, values: Any) -> Any:
-        """Reject tasks and keys of `paraloom papers` with a message that names this command."""
         given = values if isinstance(values, Mapping) else {}
         if (task := given.get("task")) in sorted(_TASKS - cls.tasks.keys()):
             raise ValueError(f"task: {task} is for `paraloom papers`")
@@ -173,13 +172,9 @@ class EmbeddingOptions(Options):
             raise ValueError("patience: needs development data; set development")
 
     def chosen(self) -> dict[str, Any]:
-        """Return the configuration keys in effect and their values, for JSON and results' keys.
+        """Return the values of the configuration keys in use, for JSON and the keys of results.
 
-        Keys whose default and value are null are left out, so that a new configuration key does not
-        outdate finished stages.
-
-        >>> EmbeddingOptions.of(EmbeddingOptions(lambda_c=0.5).chosen()).lambda_c
-        0.5
+        A key whose value and default are null is omitted. So a new key outdates no finished stage.
         """
         values, fields = self.model_dump(), type(self).model_fields
         return {
@@ -189,11 +184,7 @@ class EmbeddingOptions(Options):
         }
 
     def of_weights(self) -> dict[str, Any]:
-        """Return the configuration keys that a result's key includes, and their values.
-
-        Files are represented by their digests. `auto` initial vectors are represented by null,
-        because they depend on the run.
-        """
+        """Return the values on which the weights depend, with digests in place of files."""
         values = {**_FORMER, **self.map_files(lambda key, path, mark: digest(path)).chosen()}
         if self.initial_vectors == AUTO:
             values["initial_vectors"] = None
@@ -236,16 +227,14 @@ KNOWN: list[type[EmbeddingOptions]] = [EmbeddingOptions]
 
 
 def read_options(values: Any) -> EmbeddingOptions:
-    """Build options from a mapping with the class `KNOWN[-1]`. Return options unchanged."""
+    """Convert a mapping to options of the class `KNOWN[-1]`. Options are returned unchanged."""
     options: EmbeddingOptions = KNOWN[-1].of(values) if isinstance(values, Mapping) else values
     return options
 
 
 def saved_options(values: Mapping[str, Any]) -> EmbeddingOptions:
-    """Build the options of a saved encoder, without keys that `KNOWN[-1]` does not have.
-
-    The key `cell` is kept unless its value is the default, because the weights depend on it.
-    """
+    """Build the options of a saved encoder. Keys that `KNOWN[-1]` lacks are ignored, except `cell`,
+    on which the weights depend."""
     options = {k: v for k, v in values.items() if k in KNOWN[-1].model_fields}
     if (cell := values.get("cell", "torch")) != "torch":
         options["cell"] = cell

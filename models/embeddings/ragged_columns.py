@@ -25,7 +25,7 @@ class RaggedIds(NamedTuple):
 
 
 Sentences = dict[Kind, RaggedIds]
-"""n sentences as ids of each vocabulary that an encoder reads."""
+"""The ids of n sentences in each vocabulary that an encoder reads."""
 
 
 def offsets_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -41,22 +41,14 @@ def positions(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Concatenate the ranges `starts[i] … starts[i] + lengths[i] - 1`.
-
-    >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
+    """Concatenate the ranges `starts[i] … starts[i] + lengths[i] - 1`, [total]."""
     found = np.repeat(starts - offsets_of(lengths)[:-1], lengths)
     found += np.arange(len(found))
     return found
 
 
 def take(column: RaggedIds, rows: NDArray[np.integer]) -> RaggedIds:
-    """Return the sentences with the indices `rows`, which may be repeated.
-
-    >>> take(RaggedIds(np.int32([7, 8, 9]), np.int64([0, 2, 3])), np.array([1, 0, 1]))
-    RaggedIds(ids=array([9, 7, 8, 9], dtype=int32), offsets=array([0, 1, 3, 4]))
-    """
+    """Return the sentences with the indices `rows`, which may be repeated."""
     starts = column.offsets[rows]
     lengths = column.offsets[rows + 1] - starts
     return RaggedIds(column.ids[ranges(starts, lengths)], offsets_of(lengths))
@@ -81,10 +73,7 @@ def join_all(batches: Sequence[Sentences]) -> Sentences:
 
 
 def fingerprints(column: RaggedIds) -> NDArray[np.uint64]:
-    """Hash the ids of each sentence to 64 bits, [n].
-
-    The probability of a collision among a million different sentences is 3e-8.
-    """
+    """Hash the ids of each sentence to 64 bits, [n]."""
     position = positions(column.offsets).astype(np.uint64)
     mixed = splitmix64(column.ids.astype(np.uint64) + (position << np.uint64(32)))
     sums = np.zeros(len(mixed) + 1, np.uint64)

@@ -1,8 +1,5 @@
-"""The class with which sentence-transformers loads most encoders of Paraloom.
-
-The library loads other encoders with its own class StaticEmbedding. From version 6 on, it loads a
-third-party class only with `trust_remote_code=True`. No code is read from the encoder's folder.
-"""
+"""The class with which sentence-transformers loads encoders that StaticEmbedding cannot compute.
+From version 6 on, the library requires `trust_remote_code=True` for such a class."""
 
 from collections.abc import Sequence
 from pathlib import Path

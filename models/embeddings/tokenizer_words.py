@@ -1,9 +1,7 @@
-"""Moses' tokeniser with lower-casing, expressed as a pipeline of the package `tokenizers`.
+"""Moses' tokeniser with lower-casing, as a pipeline of the package `tokenizers`.
 
-Replacements separate full stops from words, and then a regular expression matches the tokens. Each
-language has Moses' abbreviations and apostrophe rules. On English text, the tokens equal those of
-`paraloom.models.text.tokens`. For random strings of punctuation, about 5% of the results differ.
-`equal_share` measures how often the tokens are equal.
+On English text, the tokens equal the tokens of `paraloom.models.text.tokens`. About 5% of random
+strings of punctuation have different tokens.
 """
 
 from collections.abc import Iterable
@@ -34,7 +32,7 @@ _CASED = r"[\p{Ll}\p{Lu}]"
 _AFTER_HYPHEN = rf"\p{{L}}\p{{N}}\s{_GAP}\p{{Po}}"
 
 _APOSTROPHES = {"fr": "left", "it": "left", "fi": "alone", "sv": "alone"}
-"""The neighbour that an apostrophe is attached to, by language; right if not listed."""
+"""Whether an apostrophe belongs to the left word or to none. The default is the right word."""
 _COLONS = ("fi", "sv")  # languages in which a colon between letters is part of the word
 
 
@@ -60,7 +58,7 @@ def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
 def equal_share(
     tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[pa.StringArray]
 ) -> float:
-    """Return the share of the first 4000 sentences with equal ids from tokeniser and vocabulary."""
+    """Return the share of the first 4000 texts with the same ids from tokeniser and vocabulary."""
     rows = (row for text in texts for row in text.drop_null().to_pylist())
     if not (sentences := list(islice(rows, _COMPARED))):
         return 1.0
@@ -77,7 +75,7 @@ _LOWER = (normalizers.Replace("İ", "i"), normalizers.Lowercase())
 
 
 def _stop(code: str) -> str:
-    """Return a pattern for full stops that are not part of a word."""
+    """Return a pattern of full stops that are separate tokens."""
     always, before_number = _abbreviations(code)
     apostrophe = {"left": r"|\p{L}'", "alone": "|'"}.get(_APOSTROPHES.get(code, ""), "")
     start = rf"(?:\A|[^{_WORD}.{_H}']|[{_H}]{{2}}'?|\A'|[^{_WORD}.{_H}']'{apostrophe})"
@@ -96,7 +94,7 @@ def _stop(code: str) -> str:
 
 
 def _abbreviations(code: str) -> tuple[str, str]:
-    """Return patterns of Moses' abbreviations: general ones, and ones used only before numbers."""
+    """Return two patterns of Moses' abbreviations: for any position, and only before numbers."""
     folder = files("mosestokenizer") / "share" / "nonbreaking_prefixes"
     path = folder / f"nonbreaking_prefix.{code}"
     if not path.is_file():  # Moses' default
@@ -112,7 +110,6 @@ def _abbreviations(code: str) -> tuple[str, str]:
 
 
 def _tokens(code: str) -> str:
-    """Return a pattern for the tokens of a text in which full stops are separate."""
     inner = (
         rf"\.(?!\.)|[{_H}](?<![{_H}]{{2}})(?=[{_AFTER_HYPHEN}])(?![{_H}])"
         r"|,(?<=\p{N},)(?=\p{Nd})"
@@ -136,11 +133,8 @@ def _tokens(code: str) -> str:
 
 
 def _unspaced_tokens() -> str:
-    """Return a pattern for the tokens of languages without spaces between words.
-
-    A token is a character of an unspaced script with its marks, a run of Latin letters and digits,
-    a run of other letters, or any other visible character.
-    """
+    """Return a pattern for a character of an unspaced script with its marks, a run of Latin letters
+    and digits, a run of other letters, or any other visible character."""
     latin, marks = r"\p{Latin}\p{Nd}", r"\p{M}"
     character = UNSPACED_SCRIPTS
     other = rf"(?:(?![{latin}{character}])[\p{{L}}\p{{M}}\p{{N}}])+"

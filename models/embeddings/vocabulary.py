@@ -41,8 +41,8 @@ class _Tokens(NamedTuple):
 class Vocabulary:
     """Maps sentences to ids, which are rows of an embedding matrix.
 
-    Text is tokenised by Moses' rules for its language and lower-cased, as for scoring. The kind of
-    the vocabulary decides what gets an id:
+    Text is tokenised by Moses' rules for its language and lower-cased. The kind decides what has an
+    id:
 
     - `words`: each token.
     - `trigrams`: all windows of three characters in each token, padded with one space on either
@@ -50,8 +50,8 @@ class Vocabulary:
     - `sentence-trigrams`: all windows of three characters in the padded sentence, as in the code of
       ParaNMT's authors. For example, `a cat` has the trigram `"a c"`, too.
 
-    Id 0 represents unknown words or trigrams. With any tag, the ids 1 and 2 represent the start tag
-    and the end tag. No word of a text gets the id of a tag.
+    Id 0 represents unknown words or trigrams. If there are tags, ids 1 and 2 represent the start
+    tag and the end tag.
 
     >>> vocabulary = Vocabulary(["a", "dog"], kind="words")
     >>> vocabulary.ids(pa.array(["A dog, a cat", ""]))
@@ -66,7 +66,6 @@ class Vocabulary:
         tags: Tags = False,
         language: str = ENGLISH,
     ) -> None:
-        """Assign ids to `entries` in order."""
         self.kind: Kind = kind
         self.tags, self.language = tags, language
         special = [UNKNOWN, BEGIN, END] if tags else [UNKNOWN]
@@ -134,7 +133,7 @@ class Vocabulary:
         if hashlib.sha256(body).hexdigest()[:16] != check:
             raise UserError(f"{path}: changed since it was written (its checksum does not fit)")
         with reading(path):
-            # splitlines() would split at U+0085, too, which tokens may contain.
+            # Tokens may contain U+0085, at which splitlines() would split.
             entries = body.decode().split("\n")[:-1]
             return cls(entries, kind=kind, tags=_TAGS[tags], language=language)
 
@@ -159,9 +158,9 @@ def build_vocabularies(
 ) -> dict[Kind, Vocabulary]:
     """Build vocabularies of words or trigrams from `batches`, which are read once.
 
-    Entries are ordered by descending count, and then by code point. `max_size` limits the number of
-    entries without the unknown entry and the tags. To limit memory, the rarest words are dropped
-    while there are more than 4 million distinct words.
+    Entries are ordered by descending count, and then by code point. `max_size` is the maximum
+    number of entries, not counting the unknown entry and tags. To limit memory, the rarest of
+    more than 4 million distinct words are dropped.
     """
     words, of_sentences = _Counts(), _Counts()
     for batch in batches:
@@ -199,8 +198,6 @@ def _tokens(text: pa.StringArray, language: str) -> _Tokens:
 
 
 class _Counts:
-    """Counts of distinct texts. The rarest are dropped while there are too many."""
-
     def __init__(self) -> None:
         self.total = pa.schema({"entry": pa.string(), "count": pa.int64()}).empty_table()
         self.pending: list[pa.Table] = []
@@ -234,11 +231,8 @@ def _count_trigrams(words: pa.Array, counts: pa.Array) -> tuple[pa.Array, pa.Arr
 
 
 def _padded_trigrams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the trigram keys of all padded words (or sentences), and their offsets, [words + 1].
-
-    Two spaces separate the words in the joined text. A window whose middle is one of these spaces
-    crosses a word boundary and is left out. Within a sentence, spaces are single.
-    """
+    """Return the trigram keys of padded words (or sentences), and offsets, [words + 1]."""
+    # Two spaces separate words. A window around such a space would cross a word boundary.
     points = np.frombuffer(f" {'  '.join(words)} ".encode("utf-32-le"), "<u4").astype(np.int64)
     windows = points[:-2] << 2 * _CODE | points[1:-1] << _CODE | points[2:]
     lengths = np.fromiter(map(len, words), np.int64, len(words))
@@ -247,7 +241,6 @@ def _padded_trigrams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def _trigram_keys(entries: Sequence[str]) -> NDArray[np.int64]:
-    """Encode the three characters of each entry as one number, [entries]."""
     if any(len(entry) != 3 for entry in entries):
         raise ValueError("an entry of a trigram vocabulary does not have three characters")
     points = np.frombuffer("".join(entries).encode("utf-32-le"), "<u4").astype(np.int64)
@@ -256,7 +249,6 @@ def _trigram_keys(entries: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _tag(column: RaggedIds, start: bool, end: bool) -> RaggedIds:
-    """Add the start tag (1) before and the end tag (2) after every sentence, if asked to."""
     offsets = column.offsets + (start + end) * np.arange(len(column.offsets))
     ids = np.zeros(offsets[-1], np.int32)
     if start:

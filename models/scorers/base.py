@@ -13,52 +13,44 @@ class Resource:
     """Data that a scorer needs besides the texts, such as word vectors or a model."""
 
     name: str
-    """Name of the resource, of the function's parameter, of the keyword argument of `PairScorer`,
-    and of the stage that makes the resource. For plug-ins, it is a key in `score.resources`."""
+    """Also the name of the function's parameter, of the keyword argument of `PairScorer`, and of
+    the stage that makes the resource. For plug-ins, it is a key in `score.resources`."""
     open: Callable[[Path], Any]  # loads the resource from a file or folder
     remedy: str  # end of the message "<scorer> needs …" if the resource is missing
     open_int8: Callable[[Path], Any] | None = None  # loads a model with 8-bit weights on a CPU
     is_model: bool = False
-    """Whether the resource is a neural model that uses all cores or the GPU. Such a model works
-    while other scorers score the next shard."""
+    """Whether the resource is a neural model, which uses all cores or the GPU. Scorers without a
+    model score the next shard at the same time."""
 
 
 class Outcome(NamedTuple):
-    """Values and reasons, returned by a scorer's function if some pairs have no value.
+    """The result of a scorer's function if some pairs have no value."""
 
-    >>> outcome = Outcome(np.zeros(2, np.float32), np.array(["", "no verb"], object))
-    """
-
-    values: np.ndarray  # float32 [n]; pairs with a reason may have any number
+    values: np.ndarray  # float32 [n]; the value of a pair with a reason is ignored
     reasons: np.ndarray | None = None
-    """Text [n]: the reason why a pair has no value, or an empty text if it has a value. None means
-    that every pair has a value. A pair without a value is rejected with this reason."""
+    """Text [n]: why a pair has no value and is rejected, or "" if it has a value. None: all pairs
+    have values."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scorer:
-    """A function that scores pairs, and its properties.
-
-    >>> scorer = Scorer(function=lambda pairs: pairs.reference.lengths, meaning="length", unit="")
-    >>> scorer.range, scorer.higher_is_better, scorer.reads
-    ((0.0, 1.0), True, ('reference', 'translation'))
-    """
+    """A function that scores pairs, and its properties."""
 
     function: Callable[..., np.ndarray | Outcome]
-    """Function that maps n pairs (`paraloom.models.text.tokens.PairText`) to float32 [n], or to an
-    `Outcome` if some pairs have no value. A resource is passed as a keyword argument."""
+    """Function from n pairs (`paraloom.models.text.tokens.PairText`) to float32 [n], or to an
+    `Outcome` if some pairs have no value. The resource is passed as a keyword argument."""
     meaning: str  # one-line definition for the report and the data card
     unit: str  # title of the axis in plots
     range: tuple[float | None, float | None] = (0.0, 1.0)
     """Lowest and highest possible value; None means no bound. A row with a value outside the range
     is rejected."""
     failure: str = ""
-    """For checks (1: pass, 0: fail), the reason that `select.where` gives for rejecting a failing
-    pair."""
+    """Only for checks (1: pass, 0: fail): the reason that is stored with a pair that `select.where`
+    rejects."""
     higher_is_better: bool = True  # whether pairs with higher values are better paraphrases
     reads: tuple[str, ...] = ("reference", "translation")
-    """Columns that the function reads. `source`, `id` and `translation_score` may be None unless
-    they are listed here."""
+    """Columns that the function reads. If `source`, `id` or `translation_score` is not
+    listed, it may be None."""
     resource: Resource | None = None
     version: int = 1
     """Increase this number when the function's values change. The column is then computed again."""
@@ -68,7 +60,7 @@ class Scorer:
 
     @property
     def resource_name(self) -> str | None:
-        """Name of the resource, or None."""
+        """Name of the resource, if any."""
         return self.resource.name if self.resource else None
 
 

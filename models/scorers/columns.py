@@ -1,7 +1,6 @@
-"""Scores that were computed elsewhere: read from files, and joined with rows by id.
+"""Scores that other programs computed. A row's id determines its value.
 
-The values are stored in memory-mapped files, sorted by a 128-bit hash of the id. A lookup reads
-only a small part of the files. Storing needs memory for about 1/256 of the rows.
+The values are stored in memory-mapped files, sorted by a 128-bit hash of the id.
 
     <folder>/first.npy, second.npy   halves of the hashes, uint64 [n]
     <folder>/values.npy              float32 [n]
@@ -23,7 +22,7 @@ from paraloom.models.scorers.plugins import ScorerSource
 MISSING = "no value for this id"
 SEVERAL = "several values for this id"
 
-_PARTITIONS = 256  # rows are partitioned by the highest 8 bits of their hashes
+_PARTITIONS = 256  # by the highest 8 bits of hashes; only one partition is in memory
 _NAMES = ("first", "second", "values")
 _ROW = np.dtype(list(zip(_NAMES, ("<u8", "<u8", "<f4"), strict=True)))
 
@@ -52,13 +51,13 @@ def find(folder: Path, ids: pa.Array) -> Outcome:
     """Look up the values of n ids. An id with no value or with several values gets a reason."""
     stored, other, values = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in _NAMES)
     first, second = (text_hashes(ids, seed) for seed in (0, 1))
-    order = np.argsort(first)  # neighbouring values are read together
+    order = np.argsort(first)  # faster, because neighbouring values are read together
     start, end = np.empty((2, len(first)), np.int64)
     start[order] = stored.searchsorted(first[order], "left")
     end[order] = stored.searchsorted(first[order], "right")
     found, reasons = np.full(len(first), np.nan, np.float32), np.full(len(first), MISSING, object)
     rows = np.flatnonzero(start < end)
-    while len(rows):  # usually one iteration: halves of hashes rarely collide
+    while len(rows):  # usually once, because first halves of hashes rarely collide
         same = rows[other[start[rows]] == second[rows]]
         reasons[same] = np.where(reasons[same] == MISSING, "", SEVERAL)
         found[same] = values[start[same]]

@@ -1,8 +1,4 @@
-"""BERT-like networks that CTranslate2 computes on a CPU, inside models of sentence-transformers.
-
-Only the transformer layers are replaced. The tokenizer, pooling and classifier of the library
-remain.
-"""
+"""Faster models of sentence-transformers: CTranslate2 computes BERT-like networks on a CPU."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ _LOADERS = {
     **{name: name for name in ("BertConfig", "DistilBertConfig", "RobertaConfig")},
     **dict.fromkeys(("CamembertConfig", "XLMRobertaConfig"), "RobertaConfig"),
 }
-"""CTranslate2's loaders by the class name of a network's configuration."""
+"""Name of CTranslate2's loader for each class of configurations."""
 
 SENTENCES = (
     "A dog.",
@@ -37,12 +33,12 @@ SENTENCES = (
     "犬が浜辺を走っている。",
     "What did she say? Nobody knows; it was 5 o'clock in the morning. " * 12,
 )
-"""Sentences of several lengths and scripts, for the comparison of CTranslate2 with torch."""
+"""Sentences on which results of CTranslate2 and torch are compared."""
 
 
 class FastNetwork(torch.nn.Module):
-    """Layers of a network in CTranslate2. Each of `parallel` threads computes whole batches, so
-    values do not depend on the number of threads."""
+    """Computes the transformer layers of a network with CTranslate2. Each of `parallel` threads
+    computes whole batches, so values do not depend on the number of threads."""
 
     device = torch.device("cpu")
     dtype = torch.float32
@@ -51,7 +47,7 @@ class FastNetwork(torch.nn.Module):
         super().__init__()
         self.config, self.pooler = network.config, getattr(network, "pooler", None)
         self.parallel = torch.get_num_threads()
-        if not hasattr(self.config, "position_embedding_type"):  # Transformers 5 has no other kind
+        if not hasattr(self.config, "position_embedding_type"):  # as in Transformers 5
             self.config.position_embedding_type = "absolute"
         loader = converters._MODEL_LOADERS[_LOADERS[type(network.config).__name__]]
         spec = loader.get_model_spec(network)
@@ -66,7 +62,7 @@ class FastNetwork(torch.nn.Module):
             self._encoder = ctranslate2.Encoder(
                 folder, compute_type=compute_type, inter_threads=self.parallel, intra_threads=1
             )
-        torch.set_num_threads(self.parallel)  # CTranslate2 sets it to 1 for this thread
+        torch.set_num_threads(self.parallel)  # CTranslate2 has set it to 1
 
     def forward(
         self,
@@ -93,8 +89,8 @@ def accelerate(
 ) -> None:
     """Let CTranslate2 compute a model's network on a CPU, in int8 if `compute_type` is int8.
 
-    `values` returns the model's results for `SENTENCES`. If CTranslate2 fails, or its results in
-    float32 differ from torch's by more than `SAME`, torch computes the network.
+    `values` computes the model's results for `SENTENCES`. The model is left unchanged if
+    CTranslate2 fails, or if its float32 results differ from torch's by more than `SAME`.
 
     Raises:
         UserError: `compute_type` is int8, and CTranslate2 cannot compute this network.

@@ -21,9 +21,9 @@ from paraloom.models.scorers.base import DECLARED, Outcome, Scorer
 from paraloom.models.scorers.plugins import ScorerSource, in_plugin
 from paraloom.models.text.tokens import PairText
 
-_ROWS = 16_384  # rows per block; a shard of the default size is one block
+_ROWS = 16_384  # rows per block
 _MOST_TOKENS = np.iinfo(np.int16).max
-_ROUNDING = 1e-5  # values that are outside a scorer's range by at most this are clipped
+_ROUNDING = 1e-5  # a value is clipped if it exceeds the range by at most this difference
 
 TOKEN_COUNTS = ("reference_tokens", "translation_tokens")
 
@@ -35,8 +35,8 @@ for _folder in (tokens, checks, learned):
 
 
 class Scores(dict[str, np.ndarray]):
-    """Values [n] by column. `reasons` contains text [n], as in `Outcome`, for columns in which some
-    rows have no value. `waited` is the time in seconds spent waiting for other threads."""
+    """The values of n pairs, [n], by column. `reasons` contains `Outcome.reasons` by column, unless
+    all rows have values. `waited` is the time in seconds spent waiting for other threads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,12 +52,11 @@ class PairScorer:
     >>> {name: values.tolist() for name, values in scores.items()}
     {'reference_tokens': [5], 'translation_tokens': [4], 'trigram_overlap': [0.5]}
 
-    `sources` provide scorers that are not in `SCORERS`. Resources are keyword arguments with the
-    names in `Resource`. Their values are paths, open resources, or `functools.partial` objects that
-    open the resource when it is first used.
+    `sources` load scorers that are not in `SCORERS`. Each resource is a keyword argument with the
+    name of the resource. It is a path, an open resource, or a `functools.partial` object that opens
+    the resource at its first use.
 
-    Several threads may call `score`. At any time, one thread runs scorers with a model, and one
-    other thread runs scorers without a model.
+    Several threads may call `score`. Then one thread runs models while another runs other scorers.
     """
 
     def __init__(
@@ -139,11 +138,10 @@ class PairScorer:
     def _add(self, scores: Scores, name: str, parts: Sequence[PairText]) -> None:
         values, reasons = zip(*(self._scored(name, part) for part in parts), strict=True)
         scores[name] = np.concatenate(values)
-        if any(map(np.any, reasons)):  # a row has a reason ("": none)
+        if any(map(np.any, reasons)):  # at least one row has no value
             scores.reasons[name] = np.concatenate(reasons)
 
     def _scored(self, name: str, pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
-        """Return a scorer's values, float32 [n], and the reasons for missing values, text [n]."""
         scorer = self.scorers[name]
         if not len(pairs):  # so plug-ins need not handle empty input
             return np.zeros(0, np.float32), np.zeros(0, object)
@@ -187,7 +185,6 @@ def outside(values: np.ndarray, scorer: Scorer) -> np.ndarray:
 
 
 def _clipped(values: np.ndarray, scorer: Scorer) -> np.ndarray:
-    """Clip values that are outside the range because of rounding."""
     beyond = outside(values, scorer)
     if beyond.any():
         low, high = (None if bound is None else np.float32(bound) for bound in scorer.range)

@@ -1,7 +1,4 @@
-"""Plug-in scorers, from a package's entry point or a Python file.
-
-Workers receive the name of the entry point or the text of the file, and load the scorer from it.
-"""
+"""Plug-in scorers, from a package's entry point or a Python file."""
 
 import hashlib
 import os
@@ -20,7 +17,7 @@ from typing import Any
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.scorers.base import Scorer
 
-GROUP = "paraloom.scorers"  # group of entry points, each from a scorer's name to a `Scorer`
+GROUP = "paraloom.scorers"  # entry point group of plug-in scorers
 
 _OURS = f"{Path(__file__).parents[2]}{os.sep}"
 _FILE = re.compile(r"(.+\.py):([^:]+)")
@@ -28,7 +25,7 @@ _FILE = re.compile(r"(.+\.py):([^:]+)")
 
 @dataclass(frozen=True)
 class ScorerSource:
-    """An installed package from which workers load a scorer. Subclasses are other sources."""
+    """The place from which workers load a scorer: by default, an installed package."""
 
     name: str  # name of the scorer and of its column
 
@@ -40,7 +37,7 @@ class ScorerSource:
         return _loaded(f"{self.name} ({point.value})", point.load)
 
     def key(self) -> Any:
-        """Return a JSON value that the scores depend on in addition to the scorer's version."""
+        """Return a JSON value on which the scores depend, besides the scorer's version."""
         return None
 
 

@@ -19,15 +19,12 @@ from paraloom.models.embeddings.comparison import Compare, Embed, cosines
 from paraloom.models.errors import UserError
 
 _BATCH = 8192  # lines
-_LONGEST = 1 << 24  # number of bytes at which a line is refused, and at which a batch ends
+_LONGEST = 1 << 24  # bytes at which a line is rejected or a batch ends
 
 
 def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
-    """Write the vectors of UTF-8 lines as a .npy array, float32 [lines, dim].
-
-    If `out` is a pipe, or a file to append to, a temporary file is used, because the header, which
-    contains the number of lines, is written last.
-    """
+    """Write the vectors of UTF-8 lines as a .npy array, float32 [lines, dim]. If `out` is a
+    pipe or opened to append, a temporary file is used, because the header is written last."""
     appends = False
     with suppress(OSError):  # a BytesIO, for example, has no file descriptor
         appends = bool(fcntl.fcntl(out, fcntl.F_GETFL) & os.O_APPEND)
@@ -80,7 +77,7 @@ def line_batches(lines: IO[bytes]) -> Iterator[list[str]]:
 
 
 def _write_npy(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
-    """Write the rows and then the header. An incomplete file is not a valid .npy file."""
+    """Write the header last, so that NumPy does not read an incomplete file."""
     dim = embed(pa.array([], pa.string())).shape[1]
     out.seek(len(_header(0, dim)))
     count = 0

@@ -61,11 +61,8 @@ class Benchmark(NamedTuple):
 
 
 def benchmarks(data: Sequence[LabelledPairs]) -> list[Benchmark]:
-    """Return the benchmarks in data sets, in order.
-
-    The STS Benchmark is the test set if present, otherwise the development set. Data sets for
-    training are ignored.
-    """
+    """Return the benchmarks in data sets. Of the STS Benchmark, only the test set is used, or else
+    the development set. Training sets are ignored."""
     found = []
     for group in dict.fromkeys(pairs.group for pairs in data):
         sets = {pairs.name: i for i, pairs in enumerate(data) if pairs.group == group}
@@ -193,7 +190,7 @@ def check_distinct(names: Sequence[str], what: str) -> None:
 
 
 def agreement(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> LabelCorrelation:
-    """Return the correlations of scores with the labels of a data set."""
+    """Return the correlations between a model's scores and the labels of a data set."""
     return correlation(scores(embed, data, compare), data.scores)
 
 
@@ -211,11 +208,7 @@ def embed_pairs(
 
 
 def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -> LabelCorrelation:
-    """Return Pearson's r and Spearman's ρ, × 100. Equal values share their mean rank.
-
-    >>> correlation(np.array([0.1, 0.2, 0.9]), np.array([1.0, 2.0, 3.0])).spearman
-    100.0
-    """
+    """Return Pearson's r and Spearman's ρ, × 100. Equal values have their mean rank."""
     # Ignore rounding errors: 1e-9 is much less than the resolution of a float32 cosine.
     if any(not np.ptp(side) > 1e-9 * np.abs(side).max() for side in (predicted, labels)):
         return LabelCorrelation(float("nan"), float("nan"))

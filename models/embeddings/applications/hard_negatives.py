@@ -1,7 +1,4 @@
-"""The search for the nearest sentences in a corpus with faiss, and the bounds on hard negatives.
-
-The names of the bounds are the names in sentence-transformers' `mine_hard_negatives`.
-"""
+"""The search for nearest sentences with faiss, and bounds on hard negatives."""
 
 import os
 from collections.abc import Iterable
@@ -27,7 +24,7 @@ Matrix = NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """Bounds on the cosine between an anchor and its negative."""
+    """Bounds on the cosine of an anchor and its negative, named as in sentence-transformers."""
 
     min_score: float = 0.3
     max_score: float = 0.6
@@ -45,10 +42,8 @@ def unit_vectors(embed: Embed, text: pa.Array) -> Matrix:
 
 
 def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArray[np.float16]:
-    """Write the unit vectors of all sentences to a file, or complete an incomplete file.
-
-    The file's vectors are returned memory-mapped, float16 [n, dim].
-    """
+    """Write the unit vectors of all sentences to a file, or complete an unfinished file. Return the
+    vectors memory-mapped, float16 [n, dim]."""
     width = 2 * embed(pa.array([""])).shape[1]  # bytes
     with path.open("ab") as stream:
         written = stream.tell() // width
@@ -65,12 +60,8 @@ def write_vectors(path: Path, embed: Embed, blocks: Iterable[pa.Array]) -> NDArr
 
 
 class Neighbours:
-    """An index of n unit vectors.
-
-    Search is exact for at most 200,000 vectors. For more vectors, an inverted index is trained on a
-    sample, and stored in memory or in `file`. It has 72 bytes per vector: an id of 8 bytes, and 64
-    principal components of 1 byte each.
-    """
+    """An index of n unit vectors. Search is exact for at most 200,000 vectors. A larger index is
+    approximate, and needs 72 bytes per vector, in memory or in `file`."""
 
     def __init__(self, vectors: NDArray[np.float16], seed: int, file: Path | None = None) -> None:
         import faiss
@@ -97,9 +88,7 @@ class Neighbours:
 
     def nearest(self, queries: Matrix) -> tuple[NDArray[np.int64], Matrix]:
         """Return the rows of the k nearest vectors, nearest first, and their cosines, [queries, k].
-
-        k is 64, or n if that is less. Rows and cosines are -1 where fewer vectors were found.
-        """
+        k is at most 64. Row and cosine are -1 if no further vector was found."""
         parts = [queries[at : at + _AT_ONCE] for at in range(0, len(queries), _AT_ONCE)]
         rows, scores = zip(*map(self._nearest, parts), strict=True)
         return np.concatenate(rows), np.concatenate(scores)

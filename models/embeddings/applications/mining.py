@@ -1,8 +1,6 @@
 """Mining of similar sentences by the ratio margin of Artetxe and Schwenk (2019).
 
 The ratio margin of two sentences is their cosine divided by the mean cosine with their neighbours.
-If two pairs have the same cosine, the pair with less similar neighbours has the larger margin.
-Texts, vectors and neighbours are stored in files, because they may be larger than the memory.
 """
 
 from collections.abc import Callable, Iterable
@@ -49,11 +47,8 @@ def mine(
     least: float,
     tell: Callable[[int], Any] = lambda rows: None,
 ) -> Mined:
-    """Find the pairs of unit vectors [n, dim] with a margin of at least `least`.
-
-    A pair is a candidate if one row is among the `k` nearest neighbours of the other row. Each pair
-    is found once. `tell` is called with the number of finished rows.
-    """
+    """Find the pairs of unit vectors [n, dim] with a margin of at least `least`. One vector of a
+    pair is among the `k` nearest neighbours of the other. `tell` gets the number of rows done."""
     n, k = len(vectors), min(k, len(vectors) - 1)
     near = np.memmap(work / "neighbours", np.int64, "w+", shape=(n, k))
     cosines = np.memmap(work / "cosines", np.float32, "w+", shape=(n, k))
@@ -83,7 +78,7 @@ def _pairs(
     means: NDArray[np.float32],
     least: float,
 ) -> Mined:
-    """Return the pairs of a block of rows. A pair that both rows find belongs to the first row."""
+    """Return the pairs of a block of rows. A pair of both rows belongs to the first row."""
     theirs, cosine = near[at : at + _BLOCK], cosines[at : at + _BLOCK]
     own = np.arange(at, at + len(theirs))[:, None]
     mutual = (near[theirs] == own[:, :, None]).any(axis=2)

@@ -35,7 +35,7 @@ class OpenedModel:
     encode: Callable[[Sequence[str], int], Vectors]
     """A function from n sentences and a batch size to vectors, [n, dim]."""
     batch_sizes: tuple[int, ...]
-    """Batch sizes, of which `cost` chooses the fastest. The first is the default."""
+    """The default batch size, and further sizes that `cost` tries."""
     files: list[Path]  # all files that are needed for loading
     encoder: SentenceEncoder | None = None  # set if the model is an encoder of Paraloom
     sentence_model: SentenceTransformer | None = None  # set if it is not

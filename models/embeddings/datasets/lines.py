@@ -24,15 +24,15 @@ from paraloom.models.text.files import (
 PARQUET, JSON, LINES = "parquet", "json", "lines"  # forms of files; any other form is CSV
 
 _ARRAY = re.compile(rb'\s*\[\s*[{"]')  # the beginning of a JSON array
-_HEAD = 1_000  # number of records inspected for column names, and of rows per Parquet batch
+_HEAD = 1_000  # rows inspected for column names; rows per Parquet batch
 _CSV = re.compile(r"\.csv(\.\w+)?$")
 
 
 def rows_of(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the text columns of each row.
 
-    For Parquet and JSON Lines, row 0 has the column names. In a name, dots separate the names of a
-    struct and its fields. If `columns` is given, rows of another length are an error.
+    For Parquet and JSON Lines, row 0 has the column names. The name of a field of a struct is
+    `<struct>.<field>`. If `columns` is given, every row must have this number of columns.
     """
     values = values_of(path)
     head = list(islice(values, _HEAD))
@@ -61,10 +61,10 @@ def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) 
 
 
 def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
-    """Yield the number, from 1, and the value of each row. Rows of text have line numbers.
+    """Yield the number, from 1, and the value of each row. In text, the number is that of the line.
 
-    A value is a record for Parquet and JSON Lines, and otherwise a list of columns. Tab-separated
-    text is read without quoting. `fallback` is as for `text_blocks`.
+    A value is a dict for Parquet and JSON Lines, and otherwise a list of columns. Quotes in
+    tab-separated text have no meaning. `fallback` is an argument of `text_blocks`.
     """
     form = form_of(path)
     if form == PARQUET:
@@ -90,11 +90,8 @@ def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
 
 
 def form_of(path: Path) -> str:
-    """Return PARQUET, JSON, LINES (with or without tabs), or the column separator of CSV.
-
-    The form is detected from the file's beginning. A text file named .csv is CSV unless its first
-    line has tabs.
-    """
+    """Return PARQUET, JSON, LINES (with or without tabs), or the column separator of CSV. A
+    text file named .csv is CSV unless its first line has tabs."""
     if is_parquet(path):
         return PARQUET
     with opened(path) as stream:
@@ -117,10 +114,8 @@ def numbered_lines(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
 
 
 def text_blocks(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
-    """Yield blocks of lines: the number of the first line, and the text with line ends.
-
-    `fallback` is the encoding of lines that are not UTF-8. Without it, such lines are errors.
-    """
+    """Yield blocks of lines, each with the number of its first line. `fallback` is the encoding of
+    lines that are not UTF-8. Without it, such lines are errors."""
     for first, block in _blocks(path):
         try:
             text = block.decode()
@@ -138,7 +133,6 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the number of the first line and a block of whole lines, of about `CHUNK` bytes."""
     first = 1
     with opened(path) as stream:
         while block := stream.read(CHUNK):

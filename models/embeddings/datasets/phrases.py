@@ -13,14 +13,11 @@ _ROWS = 20_000  # pairs per block
 
 
 def read_phrases(path: Path | str) -> Iterator[tuple[str, str]]:
-    """Yield the phrase pairs of a file in order.
+    """Yield the phrase pairs of a file. The first line decides the format:
 
-    The first line decides the format:
-
-    - ppdb: the fields are separated by ` ||| `. They are an optional syntactic label (`[NP]`), a
-      phrase and its paraphrase. Further fields are ignored.
-    - tsv: a phrase and its paraphrase are separated by a tab. Further fields are ignored.
-    - lexicon: a word and its paraphrases, which are single words, are separated by spaces.
+    - ppdb: an optional syntactic label (`[NP]`), a phrase and its paraphrase, separated by ` ||| `.
+    - tsv: a phrase and its paraphrase, separated by a tab. Further fields are ignored, as in ppdb.
+    - lexicon: a word and its paraphrases, which are single words, separated by spaces.
     """
     format = ""
     for number, line in numbered_lines(Path(path)):

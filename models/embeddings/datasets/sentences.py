@@ -27,7 +27,7 @@ from paraloom.models.text.files import is_text
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 Column = tuple[np.ndarray, pa.StringArray]
-"""Indices of rows in a block, int64 [n], and a text of each row, [n]. Indices may be repeated."""
+"""n texts in a block of rows: the index of each text's row, int64 [n], and the texts, [n]."""
 Place = tuple[object, ...]  # path to a column: its name or number, and the names of inner fields
 
 _ROWS = 20_000  # rows per block
@@ -50,9 +50,8 @@ class Sentences(NamedTuple):
 def sentence_files(*paths: Path | str) -> dict[str, Path]:
     """Find the files at paths and in folders, and the Parquet files of data sets on the Hub.
 
-    Returns:
-        Files by name. A name is the path relative to the given folder, without suffix, such as
-        `sts/2012/MSRpar`. Suffixes or parent folders are added to names that are not unique.
+    Return files by name. A name is the path relative to the given folder, without suffix, such as
+    `sts/2012/MSRpar`. Names that are not unique get suffixes or parent folders.
     """
     found = list(dict.fromkeys(of for path in paths for of in _named(path)))
     names = distinct_names([names for _, names in found])
@@ -91,8 +90,7 @@ def sentence_blocks(path: Path) -> Iterator[Sentences]:
     """Yield the columns of a file that contain sentences, in blocks of rows.
 
     A column contains sentences if the median length of its texts in the first block is at least
-    three words. Each field of a struct is a column. A row of a list has several texts. In text
-    files, each line is a row, including the header.
+    three words. Each field of a struct is a column. In text files, the header is also a row.
     """
     chosen: dict[Place, bool] = {}
     for rows, columns in _blocks(path):
@@ -106,7 +104,6 @@ def sentence_blocks(path: Path) -> Iterator[Sentences]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
-    """Yield the numbers of the rows in each block, and the block's text columns by place."""
     form = form_of(path)
     if form == PARQUET:
         with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
@@ -136,7 +133,6 @@ def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
 
 
 def _line_blocks(path: Path) -> Iterator[tuple[int, pa.StringArray]]:
-    """Yield the number of the first line and a block of `_ROWS` lines, or fewer at the end."""
     first, rest = 1, pa.array([], pa.string())
     for _, text in text_blocks(path, _FALLBACK):
         lines = pc.split_pattern([text.removesuffix("\n")], "\n").values
@@ -150,7 +146,6 @@ def _line_blocks(path: Path) -> Iterator[tuple[int, pa.StringArray]]:
 
 
 def _columns(lines: pa.StringArray) -> dict[Place, Column]:
-    """Split lines at tabs into columns. Lines may have different numbers of columns."""
     cells = pc.split_pattern(lines, "\t")
     starts, lengths = cells.offsets.to_numpy()[:-1], cells.value_lengths().to_numpy()
     if lengths.max() == 1 and pc.all(pc.match_substring_regex(lines, _LABEL)).as_py():

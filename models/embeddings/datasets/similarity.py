@@ -15,8 +15,7 @@ from paraloom.models.embeddings.datasets.lines import rows_of, wrong_columns
 from paraloom.models.errors import UserError, reading
 from paraloom.models.files import PACKED, distinct_names, looked_up, own_place
 
-# Test sets by year. Many collections lack MSRvid (2012) and SMT (2013), whose licences forbid
-# redistribution.
+# Test sets by year. Many collections lack MSRvid (2012) and SMT (2013) because of licences.
 SEMEVAL = {
     "2012": ("MSRpar", "MSRvid", "OnWN", "SMTeuroparl", "SMTnews"),
     "2013": ("FNWN", "OnWN", "SMT", "headlines"),
@@ -49,7 +48,7 @@ class LabelledPairs:
     first: pa.StringArray  # [n]
     second: pa.StringArray  # [n]
     scores: NDArray[np.float64]  # [n]
-    unscored: int = 0  # number of further rows in the file, which have no score
+    unscored: int = 0  # number of omitted rows, which have no score
     scale: tuple[float, float] = STS_SCALE  # lowest and highest possible score
     entailment: pa.StringArray | None = None  # [n]: labels in `ENTAILMENT`; only in SICK
 
@@ -58,16 +57,14 @@ class LabelledPairs:
 
 
 def read_sts(*paths: Path | str) -> list[LabelledPairs]:
-    """Read STS data sets from files, and from folders with files or with a folder per year.
-
-    A data set has one of these forms:
+    """Read STS data sets from files and folders. A folder may have a folder per year.
 
     - `<name>.tsv` with the columns score, sentence, sentence. Rows without a score are counted.
     - `<name>.csv` with the same columns, separated by commas.
     - `<name>.csv` of the STS Benchmark, with seven or more tab-separated columns.
 
-    `<name>.train.tsv` is training data with its own group. Suffixes or folders are added to names
-    that are not unique.
+    `<name>.train.tsv` is training data with its own group. Names that are not unique get
+    suffixes or folders.
     """
     found: list[tuple[Path, LabelledPairs]] = []
     for path in map(Path, paths):
@@ -100,11 +97,8 @@ def _read_sick_file(path: Path) -> LabelledPairs:
 
 
 def read_labelled(path: Path | str) -> list[LabelledPairs]:
-    """Read a folder or file of SICK or STS, or a file of judgments.
-
-    A file of judgments has the columns `reference`, `paraphrase` (or `translation`) and `score`. A
-    score is between 0 and 100.
-    """
+    """Read a folder or file of SICK or STS, or a file of judgments with the columns `reference`,
+    `paraphrase` (or `translation`) and `score` (0 to 100)."""
     path = Path(path)
     if path.is_file():
         header = _header(path)
@@ -118,10 +112,7 @@ def read_labelled(path: Path | str) -> list[LabelledPairs]:
 
 
 def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
-    """Read labelled pairs, and check that the scores in each data set differ.
-
-    Errors name the configuration `key`.
-    """
+    """Read labelled pairs. Raise a UserError that names `key` if all scores of a set are equal."""
     found: list[LabelledPairs] = []
     for path in paths:
         if not Path(path).exists():
@@ -181,7 +172,7 @@ def _read_sts_file(path: Path) -> LabelledPairs:
 def _read_named(
     path: Path, group: str, name: str, columns: Sequence[str], scale: tuple[float, float]
 ) -> LabelledPairs:
-    """Read a file whose header contains `columns`: the names of two sentences and their score."""
+    """Read a file whose header contains `columns`: two sentences and their score."""
     header = _header(path)
     if absent := [column for column in columns if column not in header]:
         raise UserError(f"{path}, row 1: no column {', '.join(absent)}")

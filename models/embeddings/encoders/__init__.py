@@ -1,8 +1,5 @@
-"""The registry of encoders. `paraloom.papers.systems` adds the encoders of other systems to it.
-
-To add an encoder, write a subclass of `TokenEncoder` in this folder and add it to `ENCODERS`. A
-subclass defines only `encode`. Dropout and the training of word vectors are the same for all.
-"""
+"""The registry of encoders. To add an encoder, write a subclass of `TokenEncoder` in this folder
+and add it to `ENCODERS`. `paraloom.papers.systems` registers further encoders."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -43,11 +40,7 @@ ENCODERS: dict[str, Entry] = {
 
 
 def names(model: str) -> list[str]:
-    """Split a model's name at each `+` into the names of encoders.
-
-    Raises:
-        ValueError: an encoder is unknown.
-    """
+    """Split a model's name at each `+`. Raise a ValueError if an encoder is unknown."""
     found = [name.strip() for name in model.split("+")]
     for name in found:
         if name not in ENCODERS:
@@ -67,12 +60,10 @@ def kinds(model: str) -> list[Kind]:
 def build_encoder(
     options: EmbeddingOptions, vectors: Mapping[Kind, Tensor], *, outputs: int | None = None
 ) -> Encoder:
-    """Build the encoder `options.model`.
-
-    Torch's global random generator initialises all weights except word vectors.
+    """Build the encoder `options.model`, with random weights from torch's global generator.
 
     Args:
-        vectors: initial word vectors by kind, [size, dim]. Each encoder of a mixture copies them.
+        vectors: initial word vectors by kind, [size, dim]. The encoder copies them.
         outputs: number of words that the task's decoders predict; None: all words.
     """
     noise = {"dropout": options.dropout, "word_dropout": options.word_dropout}

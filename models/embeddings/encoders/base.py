@@ -13,10 +13,7 @@ from paraloom.models.embeddings.ragged_columns import Sentences
 
 
 class Encoder(nn.Module):
-    """Base class of encoders, which map n sentences to vectors, [n, dim].
-
-    The vector of an empty sentence is zero.
-    """
+    """Base class of encoders. The vector of an empty sentence is zero."""
 
     dim: int  # length of a sentence vector
     outputs: int | None = None  # number of words that decoders predict; None: no decoders
@@ -28,21 +25,18 @@ class Encoder(nn.Module):
 
 
 class TokenEncoder(Encoder):
-    """Base class of encoders that read one vocabulary. Subclasses define `encode`.
-
-    By default, a sentence vector is as long as a word vector.
-    """
+    """Base class of encoders that read one vocabulary. Subclasses define `encode`."""
 
     def __init__(self, input: Input, dim: int | None = None) -> None:
         super().__init__()
         self.input, self.dim = input, input.dim if dim is None else dim
 
     def forward(self, sentences: Sentences) -> Tensor:
-        """Look up the tokens of n sentences and encode the sentences, [n, dim]."""
+        """Encode n sentences, [n, dim]."""
         return self.encode(self.input(sentences[self.input.kind]))
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """Encode n sentences, given their tokens' vectors, [n, dim]."""
+        """Return the vectors of n sentences, [n, dim], from their tokens' vectors."""
         raise NotImplementedError
 
 

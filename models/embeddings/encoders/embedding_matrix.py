@@ -14,7 +14,7 @@ _MEMORY = 400  # steps after which a first moment has faded: 0.9^400 = 5e-19
 _GAPS = np.arange(_MEMORY, 0, -1)
 _FADES = np.append(BETA1 ** np.arange(_MEMORY + 1), 0.0)
 # The factors of cⱼ εⱼⁱ (see `EmbeddingMatrix`) that depend on the gap j, [400, 4]. Rows are gaps
-# j = 400 … 1, and columns are powers i = 0 … 3. `_extend` multiplies by the step's factors.
+# j = 400 … 1, and columns are powers i = 0 … 3.
 _SUMS = BETA1 ** _GAPS[:, None] * BETA2 ** (-_GAPS[:, None] / 2 * np.arange(1, 5))
 _TINY = 1e-30  # much less than (1e-6 ε)²; square roots of zeros and denormals are slow
 
@@ -26,7 +26,7 @@ def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
 
 
 class _Read(NamedTuple):
-    """The rows that a batch read."""
+    """Rows of the matrix that the last batch read."""
 
     rows: NDArray[np.int64]
     positions: Tensor  # `rows` on the device
@@ -46,11 +46,9 @@ class EmbeddingMatrix(nn.Module):
     Gauss quadrature with two nodes: m · (a / (√v + α) + b / (√v + β)). The numbers a, b, α and β
     are chosen so that a αⁱ + b βⁱ = Σⱼ cⱼ εⱼⁱ for the powers i = 0 … 3. The approximation is close
     because √v is much larger than all εⱼ, unless the row's gradients are below 1e-6.
-
-    Reading does not change the stored values. `weight`, float32 [size, dim], is not copied.
     """
 
-    weight: Tensor
+    weight: Tensor  # float32 [size, dim]; the argument of `__init__`, which is not copied
 
     def __init__(self, weight: Tensor) -> None:
         super().__init__()
@@ -60,11 +58,8 @@ class EmbeddingMatrix(nn.Module):
         self._read: _Read | None = None
 
     def prepare(self, learning_rate: float, *, towards: float = 0.0, adam: bool = True) -> None:
-        """Begin training with Adam or with plain gradient steps.
-
-        `towards` is λ of the regularisation λ ‖W - W₀‖² towards the present vectors W₀ (W&G 2017,
-        Eq. 2). If λ is not zero, steps are dense, because every row has a gradient.
-        """
+        """Begin training with Adam or with plain gradient steps. `towards` is λ of the term
+        λ ‖W - W₀‖² towards the present vectors W₀ (W&G 2017, Eq. 2), for which steps are dense."""
         self.learning_rate, self.towards, self.trained = learning_rate, towards, True
         self.adam = adam
         self.first = torch.zeros_like(self.weight if adam else self.weight[:0])
@@ -180,7 +175,7 @@ class EmbeddingMatrix(nn.Module):
 
 
 def _quadrature(moments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return two pairs of weight and node, [2, 2, rows], given moments 0 … 3, [rows, 4]."""
+    """Return weight and node of both terms, [2, 2, rows], from the moments 0 … 3, [rows, 4]."""
     total = np.maximum(moments[:, 0], 1e-300)
     mean, second, third = (moments[:, i] / total for i in (1, 2, 3))
     variance = np.maximum(second - mean**2, 1e-12)

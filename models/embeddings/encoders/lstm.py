@@ -27,8 +27,8 @@ class LSTM(nn.Module):
     the same component of the cell. The input and forget gates depend on cₜ₋₁, and the output gate
     depends on cₜ.
 
-    The weights are in an `nn.LSTM`. On a GPU, cuDNN computes torch's cell. Otherwise the states are
-    computed here, once for each distinct prefix.
+    On a GPU, cuDNN computes torch's cell. Otherwise `_States` computes a state once for each
+    distinct prefix.
     """
 
     def __init__(
@@ -60,9 +60,9 @@ class LSTM(nn.Module):
 class _States(torch.autograd.Function):
     """Computes the states of all nodes, [nodes, hidden], one level at a time.
 
-    The argument `gates`, [v, 4 hidden], has the input's part of each word's gates, in torch's order
-    i, f, g, o. Only the states of nodes with children (inner nodes) are multiplied by the recurrent
-    weights. In the gradient, the children's parts are summed before this product.
+    `gates`, [v, 4 hidden], is the part of each word's gates that depends on the word alone, in
+    torch's order i, f, g, o. Only states of nodes with children (inner nodes) are multiplied by the
+    recurrent weights.
     """
 
     @staticmethod
@@ -150,7 +150,7 @@ class _States(torch.autograd.Function):
 
 
 class _Levels:
-    """A trie as tensors, with the nodes that each level reads from the previous level."""
+    """A trie as tensors, with the inner nodes of each level."""
 
     def __init__(self, trie: PrefixTrie, device: torch.device) -> None:
         starts = trie.starts
@@ -168,16 +168,13 @@ class _Levels:
         return len(self.starts) - 1
 
     def __getitem__(self, level: int) -> tuple[slice, Tensor, Tensor, Tensor | None]:
-        """Return the arrays that compute one level.
-
-        They are the level's nodes, the parents of these nodes, the previous level's inner nodes,
-        and the index of each parent among the inner nodes. The indices are None if every inner node
-        has exactly one child, because parents and inner nodes are then equal.
+        """Return a level's nodes, their parents, the previous level's inner nodes, and the index of
+        each parent among the inner nodes. The index is None if parents and inner nodes are equal.
         """
         here = slice(int(self.starts[level]), int(self.starts[level + 1]))
         parents, inner = self.parents[here], self.inner[self.inner_of(level)]
         return here, parents, inner, None if len(parents) == len(inner) else self.among[here]
 
     def inner_of(self, level: int) -> slice:
-        """Return the slice of `inner` with the inner nodes of the level before `level`."""
+        """Return the slice of the inner nodes on the level before `level`."""
         return slice(int(self.bounds[max(level - 1, 0)]), int(self.bounds[level]))

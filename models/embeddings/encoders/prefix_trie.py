@@ -1,8 +1,4 @@
-"""The prefix trie of a batch of sentences.
-
-A recurrent state after t words depends only on these words. So a recurrent network computes only
-one state per node of the trie, and sentences share the states of a common prefix.
-"""
+"""The prefix trie of a batch. Sentences share the recurrent states of a common prefix."""
 
 from typing import NamedTuple
 
@@ -42,7 +38,7 @@ def build_trie(
     step = positions(offsets)
     if backward:
         step = np.repeat(lengths, lengths) - 1 - step
-    # Big-endian bytes have the same order as their numbers. 0 is padding.
+    # Big-endian numbers can be sorted as bytes. 0 is padding.
     grid = np.zeros((n, max(longest, 1)), ">u4")
     grid[sentence, step] = rows + 1
     keys = grid.view(f"V{4 * grid.shape[1]}")[:, 0] if share else -lengths
@@ -50,7 +46,7 @@ def build_trie(
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
     grid = grid[order].astype(np.int64)
-    fresh = grid > 0  # whether a sentence has a node here that the previous sentence lacks
+    fresh = grid > 0  # whether the previous sentence does not have this node
     if share:
         fresh[1:] &= np.logical_or.accumulate(grid[1:] != grid[:-1], axis=1)
     # The number of the node at [level, rank]:

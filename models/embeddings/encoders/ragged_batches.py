@@ -23,9 +23,9 @@ class RaggedBatch(NamedTuple):
 class Input(nn.Module):
     """Looks up one vector per distinct word or, with dropout, one vector per token.
 
-    In training, `dropout` sets a share of the vectors' components to zero, and `word_dropout` sets
-    the whole vectors of a share of the tokens to zero. All other values are scaled up, so that the
-    expected vector is unchanged. The names of saved weights contain the attribute name `table`.
+    In training, `dropout` sets a share of the vectors' components to zero, and `word_dropout` the
+    whole vectors of a share of the tokens. Other values are scaled up to keep the expected vector.
+    Do not rename `table`: the names of saved weights contain it.
     """
 
     def __init__(
@@ -62,10 +62,8 @@ class Input(nn.Module):
 
 
 def vectors_at(vectors: Tensor, rows: NDArray[np.integer]) -> Tensor:
-    """Return the vectors with the indices `rows`, [rows, dim], with a reproducible gradient.
-
-    The gradient of `vectors[rows]` is not reproducible, because threads sum it in any order.
-    """
+    """Return the vectors with the indices `rows`, [rows, dim]. Unlike the gradient of
+    `vectors[rows]`, the gradient is reproducible."""
     return embedding(on_device(rows, vectors.device), vectors)
 
 
@@ -87,16 +85,13 @@ def means(batch: RaggedBatch) -> Tensor:
 
 
 def maxima(batch: RaggedBatch) -> Tensor:
-    """Return the component-wise maximum of each sentence's vectors, [n, dim].
-
-    The maximum of an empty sentence is zero.
-    """
+    """Return the component-wise maximum of each sentence's vectors, [n, dim]; zeros if empty."""
     device = batch.vectors.device
     words = vectors_at(batch.vectors, batch.rows)
     lengths = np.diff(batch.offsets)
     sentences = on_device(np.repeat(np.arange(len(lengths)), lengths), device)
     index = sentences.unsqueeze(1).expand_as(words)
-    # torch.segment_reduce does not divide a negative gradient among equal maxima.
+    # torch.segment_reduce would not divide a negative gradient among equal maxima.
     zeros = words.new_zeros((len(lengths), words.shape[1]))
     return zeros.scatter_reduce(0, index, words, "amax", include_self=False)
 
@@ -116,11 +111,8 @@ def tokens_by_row(
 
 
 class _WeightedSums(torch.autograd.Function):
-    """Computes the sums as the product of a sparse matrix and the vectors.
-
-    The gradient is a product with the transposed matrix. Both products call `embedding_bag`, whose
-    own gradient in torch is much slower on a CPU.
-    """
+    """A product of a sparse matrix and the vectors. The gradient is also computed by
+    `embedding_bag`, because torch's gradient of `embedding_bag` is much slower on a CPU."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, *matrix: NDArray[Any]) -> Tensor:

@@ -32,7 +32,7 @@ class Recurrent(TokenEncoder):
             outputs at the nodes of a batch's trie, [nodes, dim], and the trie.
         pooling: how the outputs of a sentence are reduced to one vector.
         combination: how the outputs of two directions are combined (W&G 4.2). `tanh` is a layer
-            tanh(W [forward; backward] + b), whose output has the length of one direction's.
+            tanh(W [forward; backward] + b) from two vectors of length h to one vector of length h.
     """
 
     def __init__(
@@ -69,7 +69,6 @@ class Recurrent(TokenEncoder):
         return torch.cat(pooled, dim=1)
 
     def _combine(self, outputs: Sequence[Tensor], nodes: Sequence[NDArray[np.integer]]) -> Tensor:
-        """Combine both directions' outputs for each word, [words, size]."""
         weights = [None, None] if self.layer is None else self.layer.weight.chunk(2, dim=1)
         forward, backward = (
             vectors_at(output if weight is None else output @ weight.T, of)

@@ -1,10 +1,9 @@
-"""Training tasks. The key `embeddings.task` names the task of a training.
+"""Training tasks (`embeddings.task`).
 
-To add a task, write a module with this function, and add the module to `EmbeddingOptions.tasks`:
+To add a task, add a module with this function to `EmbeddingOptions.tasks`. The function trains an
+encoder and writes its folder atomically:
 
     train(options, folder, *, run, seed, language) -> metrics
-
-The function trains an encoder and writes its folder atomically.
 """
 
 from collections.abc import Sequence
@@ -34,10 +33,7 @@ def train(
     threads: int | None = None,
 ) -> dict[str, Any]:
     """Train an encoder on the task in `options`, write its folder, and return the task's metrics.
-
-    `shards` and `vectors` are as in `RunInputs`. `threads` is the number of torch's threads. On a
-    CPU, the same seed and data give the same weights.
-    """
+    For `shards` and `vectors`, see `RunInputs`. `threads` is the number of torch's threads."""
     if threads is not None:
         import torch
 

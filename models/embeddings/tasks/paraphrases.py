@@ -38,13 +38,9 @@ def train(
 ) -> dict[str, Any]:
     """Train on the pairs of the corpus, or on `options.pairs`, and write the encoder to `folder`.
 
-    Pairs are skipped and counted if a side is empty, or if both sides are equal after tokenisation.
-
-    Checkpoints and metrics are saved in `<folder>.training`. After an interruption, a call with the
-    same arguments resumes the training. On a CPU, the final weights are the same.
-
-    Returns:
-        The trainer's metrics and evaluations, and the sizes of the vocabularies (`vocabulary`).
+    Pairs with an empty side, or with equal tokens on both sides, are skipped. A call with the same
+    arguments resumes an interrupted training from `<folder>.training`. On a CPU, an
+    interruption does not change the weights. Return the metrics and evaluations of the training.
     """
     files = options.development_files  # read first: an error must not delete a checkpoint
     sets = read_ranking(files, "embeddings.development") if files else []
@@ -85,7 +81,6 @@ def train(
 
 
 def _initial(options: EmbeddingOptions, path: str | None) -> WordVectors | None:
-    """Read the run's own vectors if the options allow them and their dimension is right."""
     if options.initial_vectors != AUTO or path is None:
         return None
     vectors = load_vectors(Path(path))
@@ -141,5 +136,4 @@ def mean_agreement(model: SentenceEncoder, sets: Sequence[LabelledPairs]) -> flo
 
 @lru_cache(maxsize=1)
 def _vectors(path: str) -> WordVectors:
-    """Read word vectors once per process, because a process runs many probes."""
     return load_vectors(Path(path))

@@ -25,7 +25,7 @@ class TrainingFolder:
         metrics.jsonl     metrics of the training so far
         step-<number>/    the last checkpoint: state.json, tensors.safetensors
 
-    If the folder has another key, because options or inputs have changed, its files are deleted.
+    If the options or inputs (the key) have changed, the files are deleted.
     """
 
     def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
@@ -74,10 +74,8 @@ class TrainingFolder:
             self.board.log(line)
 
     def continue_log(self, count: int, model: Path) -> None:
-        """Delete the metrics after the first `count` lines, since a resumed training repeats them.
-
-        TensorBoard's files beside the folder `model` are written anew from the remaining lines.
-        """
+        """Keep only the first `count` lines of metrics.jsonl, after which the training resumes, and
+        write TensorBoard's files beside the folder `model` from these lines."""
         path, found = self.folder / "metrics.jsonl", list[bytes]()
         for line in path.read_bytes().splitlines() if path.exists() else ():
             with suppress(ValueError):  # a crash may damage the last line

@@ -41,7 +41,7 @@ class Pairs(Pool["Pairs"]):
     """n left sentences, n right sentences, and optionally n hard negatives, which may be empty."""
     keys: NDArray[np.uint64]  # [2, n]: hashes of the left and right sentences
     sources: NDArray[np.uint64] | None = None
-    """[n]: hashes of ids or of first texts. Pairs with equal hashes paraphrase each other."""
+    """[n]: hashes. Pairs with equal hashes are paraphrases of each other."""
     identical: int = 0  # pairs left out because both sides are equal after tokenisation
     empty: int = 0  # pairs left out because a side has no token
 
@@ -66,7 +66,7 @@ class PairColumns(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """Names of the columns."""
+        """Names of all columns that are set."""
         return [name for name in (self.first, self.second, self.negative) if name]
 
 
@@ -79,11 +79,8 @@ class Chunk(NamedTuple):
 
 
 class PairSource:
-    """Sentence pairs in Parquet files, read one pool at a time.
-
-    Each epoch joins row groups into pools in random order. The trainer shuffles the pairs of a
-    pool. Pools depend only on the seed and the epoch, so training can resume at any pool.
-    """
+    """Sentence pairs in Parquet files, read one pool at a time. A pool is a random selection of row
+    groups. It depends only on the seed and the epoch, so training can resume at any pool."""
 
     ahead = True  # whether another process tokenises the next pool in advance
 
@@ -127,17 +124,17 @@ class PairSource:
         return pools
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
-        """Yield the pools from number `first` on. `vocabularies` must be set before."""
+        """Yield the pools of an epoch from index `first` on. Needs `vocabularies`."""
         pools = self.pools(epoch)
         if len(pools) == 1:
-            # A single pool fits into memory: tokenise it once for all epochs, in file order.
+            # A single pool fits into memory: tokenise it only once for all epochs.
             self._only = self._only or _read(self.chunks, self.columns, self.vocabularies)
             yield from [self._only][first:]
         elif not self.ahead:
             for pool in pools[first:]:
                 yield _read(pool, self.columns, self.vocabularies)
         else:
-            # Spawn, because a fork of a process with torch's threads may hang.
+            # A forked process may hang if torch has threads.
             context = multiprocessing.get_context("spawn")
             processes = ProcessPoolExecutor(1, context, initializer=_end_with_parent)
             waiting: list[Future[Pairs]] = []
@@ -153,10 +150,7 @@ class PairSource:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent ends, or silently on Ctrl-C.
-
-    Otherwise it could keep a pool in memory forever, or print a traceback.
-    """
+    """End this process silently when its parent ends or on Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def wait() -> None:
@@ -198,10 +192,8 @@ def learnable(
     sources: NDArray[np.uint64] | None = None,
     negative: pa.StringArray | None = None,
 ) -> Pairs:
-    """Convert texts to pairs of ids, without identical pairs and pairs with an empty side.
-
-    A negative that equals a side of its pair becomes an empty sentence.
-    """
+    """Convert texts to pairs of ids, without identical pairs and pairs with an empty side. A
+    negative that equals a side of its pair is replaced by an empty sentence."""
     sides = [ids_by_kind(vocabularies, text) for text in (left, right)]
     kind, vocabulary = next(iter(vocabularies.items()))
     first, second = (side[kind] for side in sides)
@@ -223,7 +215,6 @@ def learnable(
 def _batches(
     chunk: Chunk, columns: PairColumns
 ) -> Iterator[tuple[list[pa.StringArray], NDArray[np.uint64] | None]]:
-    """Yield the text columns and `Pairs.sources` of each batch of rows in a row group."""
     with opened_parquet(chunk.path) as file:
         several = {"candidate", "id"} <= set(file.schema_arrow.names)
         names = [*columns.texts, *["id"] * several]

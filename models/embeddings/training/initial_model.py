@@ -31,7 +31,7 @@ def new_model(
 
     Args:
         initial: initial word vectors. By default, they are read from the file in the options.
-        folder: where the vocabularies are saved. If it has them already, they are loaded.
+        folder: where vocabularies are saved. Vocabularies that it already has are loaded.
     """
     if initial is None and options.vector_file:
         initial = load_vectors(Path(options.vector_file))
@@ -55,8 +55,8 @@ def new_model(
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed the random numbers of the CPU within a block. Their state is restored afterwards."""
-    with torch.random.fork_rng(devices=[]):  # without devices, torch would use every GPU
+    """Seed torch's random generator on the CPU within a block, and restore its state."""
+    with torch.random.fork_rng(devices=[]):  # None would mean every GPU
         torch.default_generator.manual_seed(seed)
         yield
 
@@ -75,7 +75,6 @@ def _vocabularies(
     initial: WordVectors | None,
     language: str,
 ) -> dict[Kind, Vocabulary]:
-    """Build vocabularies of the texts, and append the words of the initial vectors."""
     built = build_vocabularies(
         texts,
         kinds(options.model),
@@ -85,7 +84,7 @@ def _vocabularies(
     )
     if initial is not None and (known := built.get("words")) is not None:
         words = dict.fromkeys(known.words[known.specials :])
-        # Some files have a vector for <unk>. It is no word of a text, so it needs no entry.
+        # <unk>, for which some files have a vector, is no word of a text.
         unknown = UNKNOWN, known.words[0]
         found = initial.words.to_pylist()
         words.update(dict.fromkeys(word for word in found if word not in unknown))

@@ -9,21 +9,18 @@ EPSILON = 1e-8  # the cosine of a shorter vector is defined as 0
 
 
 def unit(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Scale rows to length 1, and return them, [n, dim], and the divisors, [n, 1].
-
-    Zero rows remain zero, and their divisors are infinite.
-    """
+    """Return rows scaled to length 1, [n, dim], and the divisors, [n, 1] (∞ for zero rows)."""
     lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
     lengths = torch.where(lengths > EPSILON, lengths, torch.inf)
     return vectors / lengths, lengths
 
 
 def margin_loss(quadruplets: Tensor, margin: float) -> Tensor:
-    """Return the mean of this sum over n pairs (l, r) with negatives l⁻ and r⁻, a scalar:
+    """Return the loss, a scalar: the mean over n pairs (l, r) with negatives l⁻ and r⁻ of
 
         max(0, δ - cos(l, r) + cos(l, l⁻)) + max(0, δ - cos(l, r) + cos(r, r⁻))
 
-    The rows of `quadruplets`, [4n, dim], are all l, then all r, all l⁻ and all r⁻.
+    `quadruplets`, [4n, dim], has the vectors of all l, then of all r, all l⁻ and all r⁻.
     """
     loss: Tensor = _MarginLoss.apply(quadruplets, margin)
     return loss

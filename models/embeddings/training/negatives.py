@@ -13,7 +13,8 @@ from paraloom.models.embeddings.training.loss import unit
 
 NegativesFrom = Literal["other", "same", "both"]
 Excluded = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Anchors (sentences that need negatives), ascending, and rows that must not be negatives."""
+"""Pairs of an anchor (a sentence that needs a negative) and a row that must not be its negative.
+Anchors are ascending."""
 
 _CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines per block, to fit a cache or a GPU
 _NEVER = -2.0  # less than every cosine
@@ -27,19 +28,17 @@ def hardest_negatives(
     pool: NegativesFrom,
     sources: NDArray[np.uint64] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Find the nearest negative of each sentence in n pairs.
-
-    A negative differs from the sentence and from its paraphrase.
+    """Find the nearest negative of each sentence in n pairs. It differs from both sides.
 
     Args:
         left, right: vectors of the sentences on each side, [n, dim].
         left_keys, right_keys: hashes of the sentences on each side, [n].
-        pool: whether negatives of a sentence are on the `same` side, the `other` side, or `both`.
+        pool: the side of a sentence's negatives: the `same` side, the `other` side, or `both`.
         sources: hashes, [n]. Pairs with equal hashes are paraphrases of each other.
 
     Returns:
-        The negatives of left and of right, int64 [n] on the CPU. A negative is a row of left and
-        right stacked (0 … 2n - 1), or -1 if the whole pool is excluded.
+        The negatives of `left` and of `right`, each int64 [n] on the CPU. A negative is a row of
+        the concatenation of `left` and `right`, or -1 if there is none.
     """
     n = len(left)
     both, _ = unit(torch.cat([left, right]))
@@ -63,7 +62,7 @@ def hardest_negatives(
 def nearer_given(
     found: NDArray[np.int64], vectors: Tensor, there: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Replace a negative by the user's negative of the same pair if the user's is nearer.
+    """Replace each negative by the user's negative of the same pair if that is nearer.
 
     Args:
         found: the selected negatives, [2, n].
@@ -93,11 +92,10 @@ def _nearest(anchors: Tensor, pool: Tensor, excluded: Excluded) -> Tensor:
 def _nearest_of_each_other(
     left: Tensor, right: Tensor, not_for_left: Excluded, not_for_right: Excluded
 ) -> tuple[Tensor, Tensor]:
-    """Find the nearest right row of each left row, and the reverse, with one matrix product.
+    """Find the nearest right row of each left row, and the nearest left row of each right row.
 
-    Each block of cosines gives the nearest neighbours of its rows. For a column, only the maximum
-    and its block are stored. At the end, the column is computed again in this block to find the
-    maximum's row. This is faster than finding the row in every block.
+    Both use the same products. For a right row, only the maximum and its block are stored, and this
+    block is computed again for the index. This is faster than an index from every block.
     """
     step, device = _step(right), right.device
     order = np.argsort(not_for_right[1], kind="stable")
@@ -127,7 +125,6 @@ def _nearest_of_each_other(
 
 
 def _step(pool: Tensor) -> int:
-    """Return the number of anchors per block."""
     block = _CPU_BLOCK if pool.device.type == "cpu" else _GPU_BLOCK
     return max(1, block // max(len(pool), 1))
 
@@ -135,7 +132,6 @@ def _step(pool: Tensor) -> int:
 def _in_block(
     excluded: Excluded, start: int, step: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Return the rows and columns of excluded cells in the block that begins at `start`."""
     here = slice(*np.searchsorted(excluded[0], [start, start + step]))
     rows, columns = excluded[0][here] - start, excluded[1][here]
     return on_device(rows, device), on_device(columns, device)
@@ -146,7 +142,6 @@ def _shift(rows: Tensor, by: int) -> Tensor:
 
 
 def _argmax(cosines: Tensor) -> Tensor:
-    """Return the index of each row's maximum, or -1 if all cells are excluded."""
     if cosines.device.type == "cpu":  # numpy is two to four times as fast as torch here
         index = torch.from_numpy(cosines.numpy().argmax(axis=1))
     else:
@@ -174,7 +169,7 @@ def _excluded(
 
 
 def _equal(keys: NDArray[np.uint64], pool: NDArray[np.uint64]) -> Excluded:
-    """Return all pairs (index of a key, row of the pool) with equal keys."""
+    """Return all pairs of an index into `keys` and a row of the pool with the same key."""
     order = np.argsort(pool, kind="stable")
     ordered = pool[order]
     first = np.searchsorted(ordered, keys, "left")

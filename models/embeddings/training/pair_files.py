@@ -1,7 +1,5 @@
-"""Copies of the user's files of pairs, in Parquet, which `PairSource` reads.
-
-Copying finds every error before the training. The copies have small row groups to save memory.
-"""
+"""Copies of the user's files of pairs, in Parquet with small row groups, which need less memory.
+Copying finds errors before the training."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
@@ -55,7 +53,6 @@ def _copy(source: PairsOptions, copy: Path, schema: pa.Schema) -> None:
 
 
 def _files(source: PairsOptions) -> Iterator[Path]:
-    """Yield the files of a source. A folder's files are its Parquet files."""
     for path in map(Path, source.paths):
         found = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         if not found:

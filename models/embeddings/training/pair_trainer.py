@@ -41,7 +41,7 @@ class PairTrainer(Trainer[Pairs]):
                 self.step(take_all(sentences, quadruplets))
 
     def scramble(self, sides: Sequence[Sentences], random: np.random.Generator) -> list[Sentences]:
-        """Shuffle the words of a share of the pairs, as the options require."""
+        """Shuffle the words of the share `options.scramble` of the pairs."""
         return scrambled(sides, self.options.scramble, self.options.tags, random)
 
     @torch.no_grad()
@@ -56,8 +56,7 @@ class PairTrainer(Trainer[Pairs]):
         Args:
             sentences: n left sentences, n right sentences, and optionally the user's n negatives,
                 which replace selected negatives that are less similar.
-            keys: hashes of left and right sentences, [2, n].
-            sources: hashes, [n]. Pairs with equal hashes are paraphrases of each other.
+            keys, sources: see `Pairs`.
         """
         n = keys.shape[1]
         self.encoder.eval()

@@ -27,10 +27,7 @@ def train_paragram(
     threads: int | None = None,
 ) -> dict[str, Any]:
     """Train word vectors on phrase pairs and write them to a text file (`word v1 … vd`).
-
-    `phrases` is a file in a format of `read_phrases`. Return the trainer's metrics and the number
-    of words (`words`).
-    """
+    `phrases` is a file that `read_phrases` can read. Return the metrics and the number of words."""
     if threads is not None:
         torch.set_num_threads(threads)
     columns = list(phrase_blocks(phrases))
@@ -43,6 +40,6 @@ def train_paragram(
     trainer.fit()
     (matrix,) = embedding_matrices(model.encoder).values()
     words = model.vocabularies["words"].words[1:]
-    # Leave out row 0, of unknown words. It was not trained; readers of the file use zeros.
+    # Row 0, of unknown words, was not trained.
     write_vectors(vectors, words, matrix.current().numpy()[1:])
     return {**trainer.metrics(), "words": len(words)}

@@ -12,10 +12,8 @@ from paraloom.models.embeddings.vocabulary import Tags, tag_edges
 def scrambled(
     sides: Sequence[Sentences], share: float, tags: Tags, random: np.random.Generator
 ) -> list[Sentences]:
-    """Shuffle the words of all sentences in a share of n pairs.
-
-    Tags keep their positions. Trigrams are not shuffled: their mean does not depend on the order.
-    """
+    """Shuffle the words of both sentences in a share of n pairs. Tags are not moved. Trigrams
+    are not shuffled, because the mean of their vectors does not depend on the order."""
     count = len(next(iter(sides[0].values())).lengths)
     chosen = random.random(count) < share
     found = []
@@ -29,7 +27,7 @@ def scrambled(
 def shuffled(
     column: RaggedIds, chosen: NDArray[np.bool_], tags: Tags, random: np.random.Generator
 ) -> RaggedIds:
-    """Shuffle the words of the chosen sentences, without their tags."""
+    """Shuffle the words of the chosen sentences. Tags are not moved."""
     first, last = tag_edges(tags)
     words = column.lengths - first - last
     row = np.repeat(np.arange(len(chosen)), column.lengths)

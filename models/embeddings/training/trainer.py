@@ -46,7 +46,7 @@ class Source(Protocol[Produced]):
     name: str  # names the source in messages
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Produced]]:
-        """Yield the pools of an epoch from number `first` on. Each call yields the same pools."""
+        """Yield the pools of an epoch from index `first` on. Each call yields the same pools."""
 
 
 class Memory(Generic[Batch]):
@@ -68,8 +68,8 @@ class Progress:
 
     step: int = 0
     epoch: int = 0  # number of finished epochs
-    pool: int = 0  # number of the pool in the epoch
-    row: int = 0  # next row in the pool's order
+    pool: int = 0  # index of the pool in the epoch
+    row: int = 0  # examples of the pool that are done
     pairs: int = 0  # pairs that an epoch trains on
     identical: int = 0  # left-out pairs, as in `Pool`
     empty: int = 0
@@ -133,7 +133,7 @@ class Trainer(Generic[Batch]):
         return torch.optim.Adam(weights, rate, weight_decay=decay, fused=True)
 
     def fit(self) -> Progress:
-        """Train the encoder. It keeps the best weights, or the last weights without `evaluate`."""
+        """Train the encoder. Load the best weights at the end if there is development data."""
         options, progress = self.options, self.progress
         total = self.source.rows * options.epochs
         started = time.monotonic() - progress.seconds
@@ -249,7 +249,7 @@ class Trainer(Generic[Batch]):
             self.folder.save(progress.step, asdict(progress), self.tensors())
 
     def read_losses(self) -> None:
-        """Update the mean loss. Raise an error if a loss is not finite. This waits for the GPU."""
+        """Wait for the GPU and update the mean loss. Raise a UserError if a loss is not finite."""
         options, progress = self.options, self.progress
         losses = torch.stack(self.losses).tolist() if self.losses else []
         for step, loss in enumerate(losses, progress.step - len(losses) + 1):
@@ -262,7 +262,7 @@ class Trainer(Generic[Batch]):
             progress.loss = float(np.mean(losses))
 
     def evaluate_weights(self) -> None:
-        """Evaluate the weights, unless done at this step, and keep them if they are the best."""
+        """Evaluate the weights once per step. Store the weights with the best score."""
         progress = self.progress
         done = progress.evaluations
         if self.evaluate is None or (done and done[-1]["step"] == progress.step):

@@ -27,7 +27,7 @@ def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.n
     """Return 0 if a content word has its antonym on the other side, else 1: float32 [n].
 
     A word is compared only if its stem does not occur on the other side. `wordnet` maps a word to
-    its antonyms. Negations are ignored: "never" is an antonym of "ever", but means "not ever".
+    its antonyms. "never" and "ever" do not count as antonyms, because "not ever" means "never".
     """
     stems = [content_stem(word, pairs.language) for word in pairs.vocabulary.to_pylist()]
     encoded = pa.array(stems, pa.string()).dictionary_encode()
@@ -41,7 +41,6 @@ def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.n
     sides = (pairs.reference, pairs.translation)
     first, second = (side.rows.astype(np.int64) << 32 | ids[side.ids] for side in sides)
     only, others = np.setdiff1d(first, second), np.setdiff1d(second, first)  # row << 32 | stem
-    # Look up each antonym of each reference word in the translation.
     words = only & 0xFFFFFFFF
     starts, ends = (np.searchsorted(opposite[:, 0], words, side) for side in ("left", "right"))
     counts = ends - starts

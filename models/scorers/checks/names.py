@@ -10,8 +10,8 @@ from paraloom.models.scorers.base import check
 from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.text.tokens import PairText
 
-_SOME = r"[\p{L}\p{N}_],? \p{Lu}\p{L}"  # finds texts that may have a name; syntax of RE2
-_WITHIN = re.compile(r"(?:(?<=\w )|(?<=\w, ))(?![a-z])[^\W\d_]{2,}")  # a name in a sentence
+_SOME = r"[\p{L}\p{N}_],? \p{Lu}\p{L}"  # RE2 pattern of texts that may contain names
+_WITHIN = re.compile(r"(?:(?<=\w )|(?<=\w, ))(?![a-z])[^\W\d_]{2,}")  # possible name
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -19,9 +19,9 @@ _WORD = re.compile(r"[^\W\d_]+")
 def same_names(pairs: PairText) -> np.ndarray:
     """Return 1 if each name also occurs on the other side, else 0: float32 [n].
 
-    A name is a capitalised word, except the first word of a sentence, quotation or item. Titles, in
-    which all words of four or more letters are capitalised, have no names. The other side may have
-    the name in any letter case or inflection. In German, all nouns count as names.
+    A name is a capitalised word inside a sentence. Its inflection and letter case may differ on the
+    other side. A title, in which all words of four or more letters are capitalised, has no names.
+    In German, all nouns count as names.
     """
     sides = (pairs.reference_text, pairs.translation_text)
     some = pc.or_(*(pc.match_substring_regex(side, _SOME) for side in sides))
@@ -35,7 +35,6 @@ def same_names(pairs: PairText) -> np.ndarray:
 
 
 def _words(text: str, language: str) -> tuple[set[str], set[str]]:
-    """Return the stems of the names in a text, and the stems of all its words."""
     words = _WORD.findall(text)
     capitals = [word[0].isupper() for word in words if len(word) > 3]
     titled = text.isupper() or (len(capitals) > 3 and all(capitals))

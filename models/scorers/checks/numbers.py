@@ -26,8 +26,8 @@ _BETWEEN = re.compile(r"[-–:/ ]")  # as in twenty-five, 1990-95, 8:30
 @check("both sides have the same numbers", "numbers differ", version=2)
 def same_numbers(pairs: PairText) -> np.ndarray:
     """Return 1 if both sides have the same set of numbers, else 0: float32 [n]. "two" is 2, "1,000"
-    and "one thousand" are 1000, "3,5" is 3.5, and "third" and "3rd" are 3. Three numbers are
-    ignored: 0 (a paraphrase may say "no"), 1 ("a") and the word "second" ("a moment")."""
+    and "one thousand" are 1000, "3,5" is 3.5, and "third" and "3rd" are 3. The numbers 0 and 1 and
+    the word "second" are ignored: paraphrases may contain "no", "a" and "moment" instead."""
     words, unspaced = pairs.vocabulary.to_pylist(), is_unspaced(pairs.language)
     numeric = np.array([word[0].isdigit() or len(_numbers(word)) > 2 for word in words], bool)
     sides = (pairs.reference, pairs.translation)

@@ -32,7 +32,7 @@ def same_roles(pairs: PairText, spacy: Parser) -> np.ndarray:
 
 
 def _clauses(doc: Any) -> set[tuple[str, str, str]]:
-    """Return the stems of subject, verb and object of each clause that has all three."""
+    """Return the stems of subject, verb and object, for each clause that has all three."""
     found = set()
     for verb in doc:
         by = {child.dep_: child for child in verb.children}

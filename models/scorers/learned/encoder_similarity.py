@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from paraloom.models.embeddings.model import SentenceEncoder
 
 ENCODER = "encoder_similarity"
-"""Name of the scorer. The first round has no such score, because the encoder comes from the
-previous round."""
+"""Name of the scorer. The first round cannot use it, because no encoder is trained yet."""
 
 
 def open_encoder(folder: Path) -> SentenceEncoder:
@@ -33,7 +32,7 @@ def open_encoder(folder: Path) -> SentenceEncoder:
     resource=Resource(name="encoder", open=open_encoder, remedy="an encoder of a previous round"),
 )
 def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
-    """Return the cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side has no
-    token. With recurrent encoders, the last bits depend on the number of rows in a block."""
+    """Return the cosine of both sides' sentence vectors: float32 [n] in [-1, 1]. A side without
+    tokens gives 0. With recurrent encoders, the last bits depend on the size of a block."""
     cosine = cosines(*map(encoder.embed, (pairs.reference_text, pairs.translation_text)))
     return cosine.astype(np.float32).clip(-1.0, 1.0)

@@ -6,7 +6,7 @@ from paraloom.models.scorers.base import Resource, scorer
 from paraloom.models.text.tokens import PairText, TokenIds
 from paraloom.models.text.vectors import WordVectors, load_vectors
 
-_ROWS = 2048  # rows per block; larger blocks exceed the cache, and smaller blocks need more calls
+_ROWS = 2048  # rows per block, which fits into the cache
 
 
 PARAGRAM = Resource(
@@ -26,7 +26,7 @@ PARAGRAM = Resource(
 def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
     """Return the cosine of both sides' mean word vectors: float32 [n] in [-1, 1]. Unknown words
     have the vector that `WordVectors.at` returns. The value is 0 if a side has no known word or its
-    mean is zero. The value of a row depends on that row alone, to the last bit."""
+    mean is zero."""
     rows = paragram.rows(pairs.vocabulary)
     vectors, known = paragram.at(rows), rows >= 0
     cosine = np.zeros(len(pairs), np.float32)

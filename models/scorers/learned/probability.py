@@ -44,7 +44,7 @@ def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarra
 
 
 _found: WeakKeyDictionary[PairText, tuple[Translator, np.ndarray]] = WeakKeyDictionary()
-"""Model and values of `source_score` by pairs, which `dual_score` reuses."""
+"""The model and the results of `source_score` by pairs. `dual_score` reuses the results."""
 
 
 _FORWARD_MODEL = Resource(
@@ -85,9 +85,9 @@ def source_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
 def dual_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
     """Return the agreement of both translation directions: float32 [n], from 0 to 1.
 
-    The score is exp(−(|a − b| + (a + b) / 2)). Here a is the cross-entropy of the translation given
-    the source, which is −`translation_score`, and b is the cross-entropy of the source given the
-    translation. The score is high if a and b are small and nearly equal (Junczys-Dowmunt 2018,
+    The score is exp(−(|a − b| + (a + b) / 2)). Here a is −`translation_score`, the
+    cross-entropy of the translation given the source. b is the cross-entropy of the source given
+    the translation. The score is high if a and b are small and nearly equal (Junczys-Dowmunt 2018,
     "Dual Conditional Cross-Entropy Filtering of Noisy Parallel Corpora", section 2.1).
     """
     assert pairs.translation_score is not None
@@ -99,9 +99,8 @@ def dual_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
 def log_probability(given: pa.Array, wanted: pa.Array, model: Translator) -> np.ndarray:
     """Return log p(wanted | given) per subword for two columns of text: float32 [n], at most 0.
 
-    The logarithm is natural, and subwords include the end of sentence, as in `translation_score`.
-    The value is NaN if `Translator.score` has no value, as for empty sides. The last bits of a
-    value depend on the other rows in a block.
+    The subwords include the end of sentence. The value is NaN if `Translator.score` has no value,
+    for example for an empty text. The last bits depend on the other rows in a block.
     """
     distinct, back = distinct_pairs(given, wanted)
     scores = model.score(*map(list, zip(*distinct, strict=True)))
@@ -109,7 +108,7 @@ def log_probability(given: pa.Array, wanted: pa.Array, model: Translator) -> np.
 
 
 def distinct_pairs(first: pa.Array, second: pa.Array) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """Return the distinct pairs of texts in two columns, and each row's index in them: int [n]."""
+    """Return the distinct pairs of texts in two columns, and each row's index among them, [n]."""
     codes = (column.dictionary_encode().indices.to_numpy() for column in (first, second))
     one, other = (code.astype(np.int64) for code in codes)
     _, rows, back = np.unique(one * len(first) + other, return_index=True, return_inverse=True)

@@ -27,8 +27,8 @@ _CHARACTERS = 16_384  # characters per batch in CTranslate2, including padding
 
 
 def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTransformer:
-    """Load a model from a folder or the Hub. On a GPU, the model computes in float16. On a CPU,
-    `compute_type` applies as in `accelerate`."""
+    """Load a model from a folder or the Hub. On a GPU, it computes in float16. `compute_type` is
+    an argument of `accelerate`."""
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
 
     model = sentence_models.load_sentence_model(sentence_models.find_model(str(path)))
@@ -42,8 +42,7 @@ def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTrans
 
 
 def open_cross_encoder(path: Path, compute_type: str = "auto") -> CrossEncoder:
-    """Load a model that scores pairs. `compute_type` has the same meaning as in
-    `open_sentence_model`."""
+    """Load a model that scores pairs. `compute_type` is an argument of `accelerate`."""
     from sentence_transformers import CrossEncoder
 
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
@@ -78,12 +77,11 @@ def _resource(name: str, load: Callable[..., Any]) -> Resource:
     whole_shard=True,
 )
 def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) -> np.ndarray:
-    """Return the cosine of both sides' sentence vectors: float32 [n] in [-1, 1]; 0 if a side is
-    empty.
+    """Return the cosine of both sides' sentence vectors: float32 [n] in [-1, 1].
 
-    Texts that exceed the model's limit are truncated. Swapping the two sides does not change the
-    value. Other texts in the batch change a value only by rounding: below 1e-5 in float32, and
-    below 1e-2 in float16 on GPUs. int8 changes cosines by up to about 0.03.
+    The value is 0 if a side is empty. Texts that exceed the model's limit are truncated. Rounding
+    errors depend on the other texts in the batch. They are below 1e-5 in float32, and below 1e-2 in
+    float16 on GPUs. int8 changes cosines by up to about 0.03.
     """
     sides = pairs.reference_text, pairs.translation_text
     texts = pa.concat_arrays(sides).cast(pa.string())
@@ -113,9 +111,8 @@ def encode(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
 def _in_batches(
     model: Any, work: Callable[[list[Any]], np.ndarray], items: list[Any], lengths: list[int]
 ) -> np.ndarray:
-    """Apply `work` to all items. If torch computes the model, `work` is called once, because
-    sentence-transformers makes batches of texts of similar length. If CTranslate2 computes the
-    model, `work` is called in parallel on such batches."""
+    """Apply `work` to all items. If CTranslate2 computes the model, threads apply `work` to batches
+    of similar length. Otherwise `work` is called once: sentence-transformers makes the batches."""
     from paraloom.models.scorers.fast_networks import parallel
 
     if not (threads := parallel(model)) or not items:
@@ -141,8 +138,8 @@ def _in_batches(
 
 
 def encode_on_gpu(model: SentenceTransformer, texts: list[str]) -> np.ndarray:
-    """Encode texts on a GPU while threads tokenise the next batches. In the loop of
-    sentence-transformers, the GPU is idle most of the time."""
+    """Encode texts on a GPU while threads tokenise the next batches. With
+    `SentenceTransformer.encode`, the GPU is idle most of the time."""
     import torch
 
     if not texts:
@@ -205,7 +202,6 @@ def _predict(model: CrossEncoder, pairs: list[tuple[str, str]], *, softmax: bool
 
 
 def _entailment(model: CrossEncoder) -> int | None:
-    """Return the index of the label `entailment`, or None if the model does not have it."""
     labels = _labels(model) if model.num_labels > 1 else []
     return labels.index("entailment") if "entailment" in labels else None
 

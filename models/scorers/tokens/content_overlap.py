@@ -74,8 +74,8 @@ def content_overlap(pairs: PairText) -> np.ndarray:
 
 
 def content_ids(pairs: PairText) -> np.ndarray:
-    """Return the stem id of each word in the vocabulary: int32 [v]. It is −1 for function words and
-    for tokens without a letter or a digit."""
+    """Return the stem id of each word in the vocabulary: int32 [v]. The id is −1 for function words
+    and for tokens without a letter or a digit."""
     words = pairs.vocabulary.to_pylist()
     stems = pa.array([content_stem(word, pairs.language) for word in words], pa.string())
     encoded = stems.dictionary_encode()
@@ -109,9 +109,8 @@ def content_stem(word: str, language: str = ENGLISH) -> str | None:
 
 @cache
 def _stemmer(language: str) -> Any:
-    """Return the Python version of a Snowball stemmer, or None if the language has none.
-    `snowballstemmer.stemmer` would use a C version where one is installed, so machines could
-    differ."""
+    """Return the Python version of a Snowball stemmer, or None if the language has none. The C
+    version, which `snowballstemmer.stemmer` prefers if installed, may give other stems."""
     name = language_name(language)
     try:
         module = importlib.import_module(f"snowballstemmer.{name.lower()}_stemmer")

@@ -37,7 +37,7 @@ def edit_distance(pairs: PairText) -> np.ndarray:
 
 
 def _strings(tokens: TokenIds) -> list[str]:
-    """Encode each row as a string with one character per token, `rapidfuzz`'s fastest input."""
+    """Encode each row as a string with one character per token, for speed."""
     points = tokens.ids + np.where(tokens.ids < _SURROGATES.start, 0, len(_SURROGATES))
     text = points.astype("<u4").tobytes().decode("utf-32-le")
     return [text[start:end] for start, end in pairwise(tokens.offsets.tolist())]

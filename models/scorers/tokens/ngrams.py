@@ -40,8 +40,8 @@ def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.nd
     tokens = np.concatenate([side.ids for side in sides], dtype=np.int64)
     if len(tokens) < n:
         return np.zeros(count, np.int64)
-    # Each n-gram becomes one integer from row, tokens and side. One sort then groups equal n-grams.
-    # If an integer would need too many bits, the n-grams so far are replaced by dense numbers.
+    # Encode the row, tokens and side of an n-gram as one integer, to group equal n-grams by a sort.
+    # If an integer would exceed 63 bits, replace the n-grams so far by smaller numbers.
     width = bits = words.bit_length()
     limit = _BITS - count.bit_length() - 1
     key = tokens.copy()
@@ -61,8 +61,7 @@ def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.nd
     key = key[rows[: len(key)] == rows[n - 1 :]]
     key.sort()
 
-    # In `key`, the last occurrence of an n-gram in the reference is directly before its first
-    # occurrence in the translation.
+    # In `key`, equal n-grams of a row are adjacent. N-grams of the reference come first.
     differ = np.append(key[:-1] ^ key[1:], 2)  # 0: same n-gram and side; 1: only the side differs
     last = np.flatnonzero(differ == 1)
     shared = np.bincount(key[last] >> (bits + 1), minlength=count)

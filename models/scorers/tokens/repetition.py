@@ -20,19 +20,18 @@ def repetition(pairs: PairText) -> np.ndarray:
     """Return the share of the translation's tokens that repeat the phrase just before them: float32
     [n].
 
-    Values are in [0, 1). A translation without tokens has the value 0. A phrase of 1 to 50 tokens
-    counts if the whole phrase is repeated and its repeats have at least 3 tokens, or 6 in languages
-    without spaces. "very very" has 1 such token, and "hand in hand in" has 2. A phrase of
-    punctuation only does not count.
+    Values are in [0, 1). A translation without tokens has the value 0. A phrase has 1 to 50
+    tokens, not only punctuation. Its repeats count if they have at least 3 tokens, or 6 in
+    languages without spaces. "very very" does not count, because only 1 token is a repeat.
     """
     side, least = pairs.translation, _LEAST[is_unspaced(pairs.language)]
     ids, rows = side.ids, side.rows
     word = pc.match_substring_regex(pairs.vocabulary, r"[\p{L}\p{N}]")
     words = np.append(0, np.cumsum(word.to_numpy(zero_copy_only=False)[ids]))
-    depth = np.zeros(len(ids) + 1, np.int64)  # repeats that begin at a token, minus those that end
+    depth = np.zeros(len(ids) + 1, np.int64)  # repeats that begin minus repeats that end
     for size in range(1, min(_LONGEST, int(side.lengths.max(initial=0)) // 2) + 1):
         at = np.flatnonzero((ids[size:] == ids[:-size]) & (rows[size:] == rows[:-size])) + size
-        # Find runs of adjacent tokens. A run stays within a row, whose first token is not in `at`.
+        # Find runs of adjacent tokens in `at`. The first token of a row is never in `at`.
         starts = np.flatnonzero(np.diff(at, prepend=-1) > 1)
         first, lengths = at[starts], np.diff(starts, append=len(at))
         repeated = (lengths >= max(size, least)) & (words[first + lengths] > words[first])

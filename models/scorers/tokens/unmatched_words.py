@@ -22,8 +22,7 @@ _PRODUCTS = 1 << 16  # cosines per block
     resource=PARAGRAM,
 )
 def unmatched_words(pairs: PairText, paragram: WordVectors) -> np.ndarray:
-    """Return the number of content words without a counterpart, with fractions: float32 [n], at
-    least 0.
+    """Return the weighted number of content words without a counterpart: float32 [n], at least 0.
 
     A content word whose stem is missing on the other side counts 1 − c. c is the highest cosine
     with a content word of the other side, or 0 if the cosine is negative or a vector is missing.
@@ -45,7 +44,6 @@ def unmatched_words(pairs: PairText, paragram: WordVectors) -> np.ndarray:
 
 
 def _content(side: TokenIds, stems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and ids of a side's content words: int64 [m] each."""
     content = stems[side.ids] >= 0
     return side.rows[content].astype(np.int64), side.ids[content].astype(np.int64)
 

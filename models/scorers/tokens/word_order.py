@@ -33,8 +33,8 @@ def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
     ids = np.concatenate([reference.ids, translation.ids])
     key = rows.astype(np.int64) * len(pairs.vocabulary) + ids
     order = np.argsort(key, kind="stable")
-    # Equal tokens of a row are now adjacent: first those of the reference, then those of the
-    # translation, each from left to right. The first `fewer` tokens of both sides are matched.
+    # Equal tokens of a row are now adjacent. The reference's tokens come first, in text order.
+    # If one side has fewer of these tokens, only the first `fewer` tokens of each side match.
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))
     total = np.diff(starts, append=len(key))
     of_reference = np.add.reduceat(order < len(reference.ids), starts, dtype=np.int64)
