@@ -11,8 +11,6 @@ rejected if
 - a value is missing or has the wrong type, except in columns that the user keeps;
 - the id, source or reference is empty or longer than `max_characters`;
 - a column is not valid UTF-8, or contains a control character, U+2028 or U+2029 (line breaks).
-
-A file that cannot be read as a whole raises `UserError`.
 """
 
 from paraloom.beam_jobs.bitext.formats import READERS, Format, find_bitext, find_ranges, read_bitext

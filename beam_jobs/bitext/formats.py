@@ -110,10 +110,7 @@ class ParquetPairs(Parquet):
 
 
 class GivenPairs(Tsv):
-    """Pairs of sentences in one language, such as the output of `mine`: Parquet or tab-separated.
-
-    The second sentence is read as `source`, which `ingest` renames to `translation`.
-    """
+    """Pairs of sentences in one language, such as the output of `mine`, in Parquet or TSV."""
 
     name = "pairs"
     columns = ("margin", "reference", "source")
@@ -247,8 +244,7 @@ else:
 def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> list[Bitext]:
     """Find the files that paths and globs match, and check that each file can be opened.
 
-    The matches of a glob are sorted. A file that several globs match is read once. For Moses,
-    `paths` is `{"source": …, "reference": …}`, where each value is a path, a glob or a list.
+    The matches of a glob are sorted. A file that several globs match is read once.
 
     >>> find_bitext("moses", {"source": "data/*.cs.gz", "reference": "data/*.en.gz"})
     ... # doctest: +SKIP

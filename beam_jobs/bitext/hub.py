@@ -19,24 +19,20 @@ from paraloom.models.hub import fetch_dataset, is_hub_name
 from paraloom.models.structured import front_matter
 
 _CONVERTED = re.compile(r"(?!data/)([^/]+)/(?:partial-)?([^/]+?)(?:-part\d+)?/\d{4}\.parquet")
-"""Subset and split in the paths of files that the Hub converted to Parquet."""
 _SHARD = re.compile(r"^data/([^/]+)-\d{5}-of-\d{5}[^/]*\.[^/]*$")
 _WORDS = {
     "train": "train|training",
     "validation": "validation|valid|dev|val",
     "test": "test|testing|eval|evaluation",
 }
-_BREAK = "[-._ 0-9]"  # characters before and after a word of `_WORDS` in a name
+_BREAK = "[-._ 0-9]"  # around a word of `_WORDS` in a name
 _WAYS: tuple[Callable[[list[str]], Iterable[str]], ...] = (
     lambda parts: _SHARD.findall("/".join(parts)),
     lambda parts: {split for folder in parts[:-1] for split in _named(folder)},
     lambda parts: _named(parts[-1]),
     lambda parts: ["train"],
 )
-"""Functions that return the splits of a file, given the parts of its path.
-
-All files use the same function: the first function that finds a split of at least one file.
-"""
+"""Functions from the parts of a path to its splits. The first function that finds any is used."""
 
 
 class Hub(Parquet):

@@ -76,7 +76,7 @@ class _Digested(io.RawIOBase):
         return len(data)
 
     def digest(self) -> str:
-        """Read the remaining bytes, and return the digest of all bytes."""
+        """Return the digest of all bytes."""
         while self.read(CHUNK):
             pass
         return str(self._digest.hexdigest())
@@ -156,21 +156,18 @@ class _Divided:
 
     def end(self) -> None:
         if self._size:
-            self._stack.close()  # renames the copy, which is complete
+            self._stack.close()
             self.spans.append(Span(self._at, self._size, self._digest.hexdigest(), self._copy))
             self._at += self._size
             self._begin()
 
 
 def beginning(path: str) -> tuple[bytes, int]:
-    """Return the decompressed beginning of a file, and the number of compressed bytes read.
-
-    If the whole file was read, the text ends with a line feed.
-    """
+    """Return the decompressed beginning of a file, and the number of compressed bytes read."""
     with file_errors(path), open_file(path) as raw:
         data = io.BytesIO(raw.read(_HEAD))
     source, text = buffered(data), bytearray()
-    with suppress(UserError):  # `data` may stop in the middle of a compressed text
+    with suppress(UserError):  # `data` may end within a compressed block
         stream = as_text(source, path)
         while more := stream.read1(_TEXT - len(text)):
             text += more

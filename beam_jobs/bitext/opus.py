@@ -84,7 +84,6 @@ def _look_up(corpus: str, version: str | None, codes: tuple[str, str]) -> tuple[
 
 
 def _download(url: str, part: Path) -> None:
-    """Continue a download, or begin again if the server cannot continue it."""
     from http.client import HTTPException
     from urllib.request import Request, urlopen
 

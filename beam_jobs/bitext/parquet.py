@@ -1,4 +1,4 @@
-"""Parquet files."""
+"""Reader of Parquet files."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -60,7 +60,6 @@ class Parquet(RecordReader):
                     there = place in table.column_names  # the column may be missing in this file
                     leaf = table[place].combine_chunks() if there else pa.nulls(len(table))
                     try:
-                        # `checked` finds invalid UTF-8.
                         columns[name] = leaf.cast(kind, safe=kind != pa.string())
                     except pa.ArrowInvalid:
                         wrong = {} if bitext.may_lack(name) else faults

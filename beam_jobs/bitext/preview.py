@@ -55,7 +55,6 @@ def rows_per_shard(bitexts: Sequence[Bitext]) -> int:
 
 
 def _estimate(bitexts: Sequence[Bitext]) -> tuple[int, bool]:
-    """Return the number of rows of all files, and whether the number is exact."""
     heads = [reader_of(bitext).estimate(bitext) for bitext in _some(bitexts)]
     lines, seen = (sum(numbers) for numbers in zip(*heads, strict=True))
     size = sum(storage.size(bitext.paths[0]) for bitext in bitexts)

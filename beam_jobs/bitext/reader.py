@@ -31,8 +31,7 @@ class BitextReader:
     columns: ClassVar[tuple[str, ...]]
     """Names of the columns: the tab-separated fields of a line, in order, or one column per file.
 
-    `reference` is required. `source` is required, except in plain text. If there is no `id`, ids
-    are made from the texts. The texts in other columns are checked, and stored if the user asks.
+    `source` may only be missing in plain text. If there is no `id`, ids are made from the texts.
     """
     skip_empty_lines: ClassVar[bool] = False  # True if empty lines are not rows
     named: ClassVar[tuple[str, ...]] = ()  # columns that `input.columns` may rename
@@ -110,8 +109,7 @@ class BitextReader:
     ) -> Iterator[RowBlock]:
         """Read a bitext, or a part of it, in blocks of at most `rows` rows or lines.
 
-        Truncated or changed files are only detected at their end. Do not publish any block before
-        the last block has been read.
+        Publish nothing before the last block, because damage is only detected at the end of a file.
         """
         part = part or Range(0, sys.maxsize)
         for block in self.rows(bitext, rows, part, self.line_limit(max_characters)):

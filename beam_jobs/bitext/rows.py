@@ -39,7 +39,7 @@ class Bitext:
 
     format: str
     paths: tuple[str, ...]
-    name: str  # unique in the input, and independent of the folder
+    name: str  # unique in the input
     columns: tuple[str, ...] = ()  # column names; empty: the columns of the reader
     places: tuple[str, ...] = ()  # name in the file of each column; empty if columns have no names
     kept: pa.Schema = field(default_factory=lambda: pa.schema([]))  # columns of `input.keep`
@@ -93,7 +93,7 @@ def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
     why, columns = dict(rows.faults), dict(rows.columns)
     changed = {kind: np.zeros(len(rows.numbers), bool) for kind in bitext.clean}
     for name, column in rows.columns.items():
-        strict = name in _REQUIRED or not bitext.places  # raw text, not a typed value
+        strict = name in _REQUIRED or not bitext.places
         if strict or pa.types.is_string(column.type):
             columns[name], faults = _checked(name, column, max_characters, strict, changed)
             if not bitext.may_lack(name):
@@ -118,7 +118,7 @@ def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
         [text[: 4 * _TEXT].replace(b"\n", b"").decode(errors="replace")[:_TEXT] for text in texts],
         [why[row] for row in bad.tolist()],
     ]
-    columns.setdefault("source", pa.repeat("", len(good)))  # plain text
+    columns.setdefault("source", pa.repeat("", len(good)))
     target = pa.schema([*INGEST, *bitext.kept])
     arrays = map(pa.array, rejected, INGEST_REJECTED.types)
     pairs = {name: columns[name].filter(pa.array(good)) for name in target.names if name in columns}
@@ -139,10 +139,7 @@ def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
 def _checked(
     name: str, column: pa.Array, most: int, strict: bool, changed: Mapping[str, np.ndarray]
 ) -> tuple[pa.StringArray, dict[int, str]]:
-    """Clean and check the texts of a column. Return the texts, and the faults by row.
-
-    Invalid texts become null. `strict` texts are stripped and may not contain control characters.
-    """
+    """Return the cleaned texts of a column, with null for invalid texts, and the faults by row."""
     faults: dict[int, str] = {}
 
     def fault(rows: pa.BooleanArray, what: str) -> None:

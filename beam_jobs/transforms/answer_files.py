@@ -3,9 +3,8 @@
     <stage>/_answers/<unit>/<attempt>.jsonl    an `Answer` per line
 
 An attempt to process a unit first reads the answers of earlier attempts. On disk, it appends each
-new answer to its file. Objects in an object store cannot be appended to, so the attempt writes a
-new object for about 200 answers or 10 seconds. The files remain after the unit is finished. If one
-generator changes, the answers of all other generators are still used.
+new answer to its file. In an object store, it writes a new object every 200 answers or 10 seconds.
+The files are kept. If one generator changes, the answers of other generators are still used.
 """
 
 import time
@@ -21,7 +20,7 @@ from paraloom.beam_jobs.engine.shards import Measurements
 from paraloom.models.chat.answers import Answer, Usage
 
 ANSWERS = "_answers"
-_TOGETHER = 200  # answers per object
+_TOGETHER = 200  # maximum number of answers per object
 _SECONDS = 10.0  # minimum time between objects with fewer answers
 
 

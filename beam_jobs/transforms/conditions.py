@@ -48,7 +48,7 @@ class Predicate:
     """
 
     column: str
-    operator: str  # for numbers: <=, >=, <, >, ==; for ranges: in; for words: =, !=
+    operator: str  # number: <=, >=, <, >, ==; range: in; word: =, !=
     value: float | tuple[float, float] | str
 
     @classmethod
@@ -79,12 +79,7 @@ class Predicate:
         return self.value if isinstance(self.value, tuple) else (self.value,)
 
     def check(self, scorers: Sequence[str], kept: Sequence[str] = ()) -> None:
-        """Raise ValueError if scored pairs do not have the column, or if a decile is not 0 to 9.
-
-        Args:
-            scorers: the scores of the pairs.
-            kept: the columns of `input.keep`.
-        """
+        """Raise ValueError if the condition is not possible for pairs with these columns."""
         deciles = [schema.decile(score) for score in scorers]
         if self.column in kept:
             return
@@ -100,11 +95,9 @@ class Predicate:
             raise ValueError(f"'{self}': deciles are whole numbers from 0 to 9")
 
     def check_untranslated(self, kept: Collection[str] = (), own: bool = False) -> None:
-        """Raise ValueError if untranslated pairs do not have the column, or if the value is wrong.
+        """Raise ValueError if the condition is not possible for untranslated pairs.
 
-        Args:
-            kept: the columns of `input.keep`.
-            own: whether a function of the user identifies languages.
+        `own` is whether a function of the user identifies languages.
         """
         name, known = self.column, (*COLUMNS, *kept)
         word = self.value if isinstance(self.value, str) else None
@@ -164,7 +157,6 @@ _FINAL = r"[.!?…。！？．؟۔।॥։።][\"'”’“‘»«›)\]）」�
 
 
 def _letters(text: pa.Array, language: str) -> np.ndarray:
-    """Return the share of letters and combining marks among all characters but spaces: [n]."""
     letters = pc.utf8_length(pc.replace_substring_regex(text, r"[^\p{L}\p{M}]+", ""))
     visible = pc.utf8_length(pc.replace_substring_regex(text, r"\s+", ""))
     return np.asarray(letters.to_numpy() / np.maximum(visible.to_numpy(), 1))
@@ -181,7 +173,7 @@ _OF_A_SIDE: dict[str, Callable[[pa.Array, str], np.ndarray]] = {
 """Functions that compute the columns `source_<key>` and `reference_<key>` from texts: [n]."""
 
 TOKEN_COLUMNS = ("source_tokens", "reference_tokens", "token_ratio")
-"""Columns that are computed with the tokenisers of the languages."""
+"""Columns that depend on the tokenisers."""
 _NUMBERS = (
     *TOKEN_COLUMNS,
     *("source_characters", "reference_characters", "character_ratio"),
@@ -193,7 +185,7 @@ _FLAGS = (
 )
 _LANGUAGES = ("source_language", "reference_language")
 
-COLUMNS = (*_NUMBERS, *_FLAGS, *_LANGUAGES)  # all columns that can be computed before translation
+COLUMNS = (*_NUMBERS, *_FLAGS, *_LANGUAGES)  # columns of untranslated pairs
 
 FAILED = "not"  # first word of the reason for rejection
 
@@ -206,14 +198,9 @@ def reasons(
     kept: pa.RecordBatch | pa.Table | None = None,
     own: OwnIdentifier | None = None,
 ) -> np.ndarray:
-    """Return the reason for rejecting each of n pairs, or "": object [n].
+    """Return `not <condition>` for the first condition that each pair fails, or "": object [n].
 
-    The reason is `not <condition>` with the first condition that the pair does not meet.
-
-    Args:
-        languages: the languages of the tokenisers. By default, both are English.
-        kept: further columns for the conditions.
-        own: a function that identifies languages. By default, fastText is used.
+    `kept` has further columns. `own` identifies languages. By default, fastText is used.
     """
     spoken = languages or Languages()
     codes = {"source": spoken.source or ENGLISH, "reference": spoken.target or ENGLISH}

@@ -44,8 +44,8 @@ def write_member(output: str, name: str, table: pa.Table, score: str) -> TextMea
 def export_tsv(output: str, receipts: Sequence[Receipt], score: str, threads: int = 1) -> None:
     """Write the reference, translation and score of each pair into the compressed TSV file.
 
-    The file consists of the gzip members of `write_member`. A missing or changed member is computed
-    again. Texts contain no tabs and no line ends, because earlier jobs reject them.
+    The file consists of the gzip members of `write_member`. Missing or changed members are computed
+    again. The texts contain no tabs or line ends.
     """
 
     def member(receipt: Receipt) -> bytes:

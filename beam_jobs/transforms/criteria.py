@@ -69,11 +69,7 @@ class Criteria:
 
 
 def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]:
-    """Yield a tuple for each condition on single rows.
-
-    The tuple has the reason for rejection, whether each row is rejected (bool [n]), the compared
-    values [n], and the bounds with which they are compared.
-    """
+    """Yield (reason, rejected rows as bool [n], compared values [n], bounds) for each condition."""
     if (chosen := criteria.deciles) is not None:
         decile = table[schema.decile(criteria.by)].to_numpy()
         reason = f"outside the selected deciles of {criteria.by}"
@@ -89,9 +85,8 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
 def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
     """Find the rows that only one condition rejects.
 
-    Returns:
-        The index of this condition in `conditions`, int64 [n], or −1 for all other rows; and the
-        distance between the value of the row and the nearest bound, float64 [n].
+    Returns the index of this condition, int64 [n], which is −1 for all other rows; and the distance
+    between the value of the row and the nearest bound of the condition, float64 [n].
     """
     failed, which, distance = np.zeros((3, table.num_rows))
     for number, (_, fails, values, bounds) in enumerate(conditions(table, criteria)):
@@ -106,9 +101,8 @@ def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.nda
 def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
     """Apply the conditions that can be checked without rows of other sources.
 
-    Returns:
-        The reason for rejecting each row, object [n], which is "" for the m accepted rows; and
-        128-bit hashes of the normalised texts of the accepted rows, uint64 [m, 2].
+    Returns the reason for rejecting each row, object [n], which is "" for m accepted rows; and
+    hashes of the normalised texts of the accepted rows, uint64 [m, 2].
     """
     reasons = np.full(table.num_rows, "", object)
     for reason, fails, _, _ in conditions(table, criteria):
@@ -137,7 +131,6 @@ def _why(predicate: Predicate) -> str:
 
 
 def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:
-    """Return whether each row is chosen, bool [n], and the reason for rejecting other rows."""
     order = np.arange(len(table))
     if criteria.rank:
         order = best_first(table, criteria.rank)
@@ -165,15 +158,14 @@ def best_first(table: pa.Table, score: str) -> np.ndarray:
 def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGLISH) -> np.ndarray:
     """Select translations of each source that differ from each other, bool [n].
 
-    The first translation of a source is always selected. The largest overlap with a selected
-    translation is then computed for each remaining translation. The translation with the smallest
-    value is added, until this value exceeds `max_overlap`. The overlap is the score
-    `trigram_overlap`, or `unigram_f1` if one of the texts has fewer than 3 tokens.
+    The first translation is always selected. Each step adds the translation with the smallest
+    maximum overlap with the selected translations, unless it exceeds `max_overlap`. The overlap is
+    `trigram_overlap`, or `unigram_f1` if a text has fewer than 3 tokens.
     """
     sources = _sources(table)
     place = np.arange(len(sources)) - np.flatnonzero(best_candidates(table))[sources]
     width = int(place.max(initial=0)) + 1
-    # Largest overlap with selected candidates; −1: select first; inf: never select.
+    # Largest overlap with selected candidates. −1: select first. inf: do not select.
     nearest = np.full((int(sources.max(initial=-1)) + 1, width), np.inf)
     nearest[sources, place] = -1.0
     overlap = _overlaps(table, sources, place, width, language)
@@ -224,10 +216,7 @@ class Preview(NamedTuple):
 
 
 def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
-    """Count the pairs that a selection would contain, without running a job.
-
-    `units` and `rows` of the result contain all accepted pairs, including pairs that are not drawn.
-    """
+    """Count the pairs that a selection would contain, without running a job."""
     counts: Counter[str] = Counter()
     hashes, units, rows, kinds, texts = [np.empty((0, 2), np.uint64)], [], [], [], []
     for unit, shard in enumerate(shards):

@@ -49,7 +49,7 @@ def partitions(rows: int) -> int:
 def write_hashes(
     path: str, unit: int, hashed: Iterable[Hashes], count: int
 ) -> Iterator[tuple[int, Place]]:
-    """Write the hashes of a unit to a file, and yield (partition, place of its hashes)."""
+    """Write the hashes of a unit to a file. Yield (partition, place of the hashes in the file)."""
     written, blocks = 0, (block for block in hashed if len(block[1]))
     if (first := next(blocks, None)) is None:
         return
@@ -96,9 +96,9 @@ def by_partition(
     """Compare the data of all units within partitions, and join the results with the units.
 
     Args:
-        split: takes a unit, and yields (partition, data).
-        find: takes (partition, data of all units), and yields (unit index, result).
-        join: takes a unit and the list of its results, and returns an element of the output.
+        split: yields (partition, data) of a unit.
+        find: yields (unit index, result), given (partition, data of all units).
+        join: returns an element of the output, given a unit and its results.
         more: further (partition, data), which belong to no unit.
     """
     kind = tuple[int, Any]
@@ -124,17 +124,15 @@ def adding(element: Any, found: Any) -> tuple[Any, ...]:
 class WithDuplicates(beam.PTransform):
     """Finds duplicate rows, and appends the ascending numbers of these rows, int64, to each unit.
 
-    An element of the input is a unit, or a tuple that begins with a unit. Of several equal rows,
-    the first in the order of (unit, row) is not a duplicate. Hashes are written to files, because
-    Beam's local runner keeps shuffled data in memory.
+    The first of several equal rows is not a duplicate. Hashes are written to files, because Beam's
+    local runner keeps shuffled data in memory.
 
     Args:
         hashes: yields blocks of the hashes of a unit. With None, no duplicates are found.
         rows: approximate number of rows in all units.
         output: the folder of the stage. `remove_orphans` later removes the temporary files.
-        shared: whether the hashes consist of a hash of the id and a hash of the texts. The result
-            is then int64 [m, 2], with all rows whose id occurs more than once. The first column is
-            the row number, and the second column numbers rows with the same id and texts from 1.
+        shared: whether a hash consists of hashes of the id and of the texts. The result is then
+            (row, `counted`) for all rows whose id occurs more than once: int64 [m, 2].
     """
 
     def __init__(

@@ -52,7 +52,7 @@ class EvaluationSentences:
     Args:
         table: `data_set`, `row` (number of the row in the file) and `text` of each sentence.
         similar: an encoder, the unit vectors of the sentences (float32 [m, dim]), and the cosine
-            that similar texts exceed. With None, only the other rules are applied.
+            that similar texts exceed. None: do not use the rule `similarity`.
     """
 
     def __init__(
@@ -66,11 +66,7 @@ class EvaluationSentences:
         self._with = [which.T.tocsr() for which in self._which(normal, rows, grams)]
 
     def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
-        """Apply each rule to n texts. Return a matrix for each rule: nonzero if found, [n, m].
-
-        Args:
-            normal: the `normalised` texts.
-        """
+        """Return a matrix for each rule, [n, m], which is nonzero where a text has a sentence."""
         from scipy.sparse import vstack
 
         step = max(1, _MOST // len(self.table))
@@ -95,7 +91,6 @@ class EvaluationSentences:
         return found
 
     def _which(self, normal: pa.Array, rows: np.ndarray, grams: np.ndarray) -> list[csr_array]:
-        """Return two matrices, [n, known]: 1 for each known text or n-gram that a text contains."""
         from scipy.sparse import csr_array
 
         found = []
@@ -109,13 +104,7 @@ class EvaluationSentences:
 
 
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
-    """Yield (rule, rows, sentences) with the first evaluation sentence that is found in each row.
-
-    Rows in which an earlier rule finds a sentence are left out.
-
-    Args:
-        sides: the output of `EvaluationSentences.find` for the texts of each side.
-    """
+    """Yield (rule, rows, first sentence in each row). Rows of earlier rules are left out."""
     from scipy.sparse import csr_array
 
     seen = np.zeros(1, bool)
@@ -169,8 +158,7 @@ class Exclusion:
     def reasons(self, texts: Sequence[pa.Array], normal: Sequence[pa.Array]) -> np.ndarray:
         """Return the reason for rejecting each of n pairs, or "": object [n].
 
-        Args:
-            texts: the texts of each side, and `normal`: the `normalised` texts of each side.
+        Both arguments have an array for each side.
         """
         sentences = _opened(self)
         sides = [sentences.find(*side) for side in zip(texts, normal, strict=True)]

@@ -27,14 +27,10 @@ def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 class Merge(beam.CombineFn):
-    """Merges values such as tables, in memory that is proportional to the merged value.
+    """Merges values such as tables. Beam would pass all values at once to a plain function.
 
-    If Beam is given a plain function instead, the function receives all values at once.
-
-    Args:
-        merge: merges values, in any order.
-        rows: returns the number of rows of a value. An accumulator is merged when its new values
-            have at least as many rows as its merged value.
+    `merge` merges values in any order. `rows` returns the number of rows of a value. Values are
+    merged when the new values have at least as many rows as the merged value.
     """
 
     def __init__(self, merge: Callable[[Iterable[Any]], Any], rows: Callable[[Any], int]):
@@ -67,8 +63,7 @@ class Merge(beam.CombineFn):
 class MergeGlobally(beam.PTransform):
     """Merges all values into one value, in several workers at first.
 
-    With `CombineGlobally.with_fanout`, the local runner stalls if the output is a side input
-    ("watermark-pending bundles did not execute").
+    With `CombineGlobally.with_fanout`, the local runner stalls if the output is a side input.
     """
 
     def __init__(self, combiner: Merge):

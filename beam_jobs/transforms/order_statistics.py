@@ -1,10 +1,9 @@
 """Exact quantiles of a distributed column in two scans.
 
 The key of a row is (score, hash of its id). The first scan computes a sketch of all keys, which
-gives a lower and an upper bound of the key at each rank. A sketch has a known error (Manku,
-Rajagopalan & Lindsay 1998; Agarwal et al., "Mergeable summaries", 2012). The second scan counts the
-rows below the lower bound, and collects the rows between the bounds, to find the exact key. The
-result does not depend on the order of merging.
+gives a lower and an upper bound of the key at each rank (Manku, Rajagopalan & Lindsay 1998; Agarwal
+et al., "Mergeable summaries", 2012). The second scan counts the rows below the lower bound, and
+collects the rows between the bounds, to find the exact key.
 
 A sketch of n rows has about 32,768 × log2(n / 32,768) keys of 8 bytes. The second scan collects at
 most n / 32,768 × log2(n / 32,768) rows for each rank.
@@ -192,12 +191,7 @@ def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> n
 
 
 class OrderStatistics(beam.PTransform):
-    """Finds the rows at given ranks of each score. The output is one `Targets`.
-
-    Args:
-        read: returns the scores of a unit.
-        seed: the seed of the hashes of ids.
-    """
+    """Finds the rows at given ranks of each score. The output is one `Targets`."""
 
     def __init__(self, read: ReadColumns, ranks: Ranks, *, seed: int = 0):
         super().__init__()

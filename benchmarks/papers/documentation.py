@@ -84,7 +84,6 @@ def results_schema() -> dict[str, Any]:
 
 
 def _plain(node: Any) -> Any:
-    """Remove titles and the defaults of sections, and join the lines of descriptions."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, dict):
@@ -111,7 +110,6 @@ def page() -> str:
 def _sections(
     name: str, section: dict[str, Any], defs: dict[str, Any]
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield (name, description, keys) of a section, and of the sections within it."""
     keys, inner = {}, {}
     for key, field in section["properties"].items():
         options = (field, *field.get("anyOf", []))

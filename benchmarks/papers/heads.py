@@ -1,7 +1,6 @@
 """Heads, which predict a label from the vectors of two sentences.
 
-To add a head, write a class here and list it in `HEADS`. A head is trained and saved with the
-encoder: settings in config.json, weights in head.safetensors.
+To add a head, write a class here and list it in `HEADS`.
 """
 
 from dataclasses import dataclass
@@ -129,10 +128,7 @@ class LocalLinear:
         return self._estimate(np.asarray(at, np.float64))[0]
 
     def leave_one_out(self) -> float:
-        """Return the mean squared error if each point is estimated from all other points.
-
-        For a linear smoother ŷ = L y, it is the mean of ((yᵢ − ŷᵢ) / (1 − Lᵢᵢ))².
-        """
+        """Return the mean squared error, ((yᵢ − ŷᵢ) / (1 − Lᵢᵢ))² for a linear smoother ŷ = L y."""
         estimates, own = self._estimate(self.x)
         if (own > 1 - 1e-9).any():
             return float("inf")

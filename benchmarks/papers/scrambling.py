@@ -20,8 +20,7 @@ def scrambled(
 ) -> list[Sentences]:
     """Scramble the words of a share `options.scramble` of the pairs, and return both sides.
 
-    Both sides of a pair are scrambled, unless the variant is `sentences`. By default, all words are
-    shuffled. With `scramble_swaps`, a random number of swaps of two words is made.
+    Both sides of a pair are scrambled, unless the variant is `sentences`.
     """
     count = len(next(iter(sides[0].values())).lengths)
     chosen = random.random(count) < options.scramble

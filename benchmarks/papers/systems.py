@@ -1,7 +1,6 @@
 """Registers the options and encoders of the papers' other systems.
 
-`paraloom papers` imports this module. A program that opens a saved encoder of these systems must
-import it, too.
+A program that opens a saved encoder of these systems must import this module.
 """
 
 from functools import partial

@@ -50,8 +50,8 @@ def gate_norms(
 ) -> Norms:
     """Return the L1 norms of gates by label, in descending order of the mean.
 
-    In a bidirectional model, the norms of both gates of a word are averaged. Sentences of more than
-    `max_tokens` tokens are skipped, because their parses are less reliable (footnote 8: 15).
+    In a bidirectional model, both gates of a word are averaged. Sentences of more than `max_tokens`
+    tokens are skipped, because their parses are less reliable (the paper uses 15, footnote 8).
     """
     input, networks = _networks(model)
     by_label: tuple[dict[str, list[Moments]], ...] = tuple(defaultdict(list) for _ in range(3))
@@ -73,10 +73,7 @@ def gate_norms(
 def labels_of(
     parser: Parser, sentences: Iterable[Sequence[str]]
 ) -> Iterator[list[tuple[str, str]]]:
-    """Yield (part of speech, dependency label) of each token, for each sentence.
-
-    The part of speech is the fine-grained tag, the coarse tag if there is none, or `–`.
-    """
+    """Yield a list for each sentence, with (part of speech or `–`, dependency label) by token."""
     from spacy.tokens import Doc
 
     vocabulary = parser.pipeline.vocab

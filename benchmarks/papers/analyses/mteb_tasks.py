@@ -41,10 +41,9 @@ def find_tasks(names: Sequence[str]) -> dict[str, Any]:
 def run_mteb(
     models: Sequence[OpenedModel], tasks: Mapping[str, Any], data: Sequence[LabelledPairs]
 ) -> dict[str, Any]:
-    """Run tasks. A task uses `data` if it contains all pairs; otherwise, mteb downloads the pairs.
+    """Run tasks. If `data` lacks pairs of a task, mteb downloads them, and `local` is false.
 
-    The result has the `version` of mteb. For each of the `tasks`, it has `main_score` (the name of
-    the score), `local` (whether `data` was used) and `models` (scores × 100).
+    `main_score` is the name of the score. The scores of the models are multiplied by 100.
     """
     import mteb
 
@@ -67,7 +66,6 @@ def mteb_table(models: Sequence[str], results: dict[str, Any]) -> Table:
 
 
 def _set_data(task: Any, data: Sequence[LabelledPairs]) -> bool:
-    """Give a task its pairs if all of them are in `data`. Return whether they are."""
     for benchmark in benchmarks(data):
         if benchmark.task == task.metadata.name and benchmark.complete:
             from datasets import Dataset

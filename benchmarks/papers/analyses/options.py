@@ -15,11 +15,7 @@ Sts = Annotated[str | None, typer.Option(metavar="DIR", help="Folder with <year>
 
 
 def open_models(names: Sequence[str], data: str) -> list[OpenedModel]:
-    """Open models, and print a notice for each model that is not for English.
-
-    Args:
-        data: the beginning of the notice, such as "the transfer tasks are".
-    """
+    """Open models, and print a notice for each model that is not for English `data`."""
     check_distinct(names, "models")
     opened = [open_model(name) for name in names]
     notify(of_models({each.name: each.encoder.language for each in opened if each.encoder}, data))

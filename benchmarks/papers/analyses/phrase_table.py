@@ -5,8 +5,7 @@ between aligned tokens are phrase pairs, with or without the aligned words next 
 example, `he jumps off the wall` and `he is jumping from the wall` give the pairs (`jumps off`, `is
 jumping from`) and (`he jumps off`, `he is jumping from`).
 
-To bound memory, a large corpus is read in several rounds. Each round counts other phrase pairs,
-which are selected by their hash.
+Each round reads the whole corpus, but counts only a part of the phrase pairs, to bound memory.
 """
 
 import gzip
@@ -59,14 +58,8 @@ def count_phrases(
 ) -> int:
     """Write the phrase table of a corpus in the format of PPDB, compressed by gzip.
 
-    A line is `[X] ||| phrase ||| paraphrase ||| Count=n`. The most frequent pairs come first.
-
-    Args:
-        table: path of the file, which may be in an object store.
-        min_count: pairs that occur less often are left out.
-
-    Returns:
-        The number of pairs in the table.
+    A line is `[X] ||| phrase ||| paraphrase ||| Count=n`. The most frequent pairs come first. Pairs
+    that occur less often than `min_count` are skipped. Returns the number of pairs in the table.
     """
     rounds = 1 + sum(unit.rows for unit in units) // ROWS
     with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +105,6 @@ def _count(
 
 
 def _write(path: str, parts: Sequence[Path]) -> int:
-    """Merge the sorted tables of all rounds into one file, and return the number of rows."""
     number = 0
     with (
         storage.writing(path) as raw,
@@ -137,8 +129,7 @@ def _rows(part: Path) -> Iterator[tuple[int, str, str]]:
 def find_phrases(pairs: PairText) -> pa.Table:
     """Return the phrase table of a block of sentence pairs.
 
-    All words of a phrase consist of letters, and one phrase of a pair has at least two words, as in
-    the filter of Zhou et al. (2017).
+    Words consist of letters, and a phrase of each pair has several words (Zhou et al. 2017).
 
     >>> pairs = PairText(pa.array(["It is very big ."]), pa.array(["It is huge ."]))
     >>> find_phrases(pairs).to_pylist()[0]
@@ -174,9 +165,8 @@ def merge_phrases(tables: Iterable[pa.Table]) -> pa.Table:
 def _gaps(reference: TokenIds, translation: TokenIds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Find the n pairs of spans between aligned words. One span of a pair may be empty.
 
-    Returns:
-        The first tokens of the spans on both sides, int64 [2, n]; the ends of the spans, int64 [2,
-        n]; and whether there is an aligned word before and after the spans, bool [n, 2].
+    Returns the starts and the ends of the spans on both sides, int64 [2, n] each; and whether there
+    is an aligned word before and after the spans, bool [n, 2].
     """
     ids, other_ids = reference.ids.tolist(), translation.ids.tolist()
     offsets, other_offsets = reference.offsets.tolist(), translation.offsets.tolist()

@@ -34,8 +34,7 @@ def choose(
 ) -> NDArray[np.bool_]:
     """Return whether the model finds each pair's paraphrase, bool [n] (Zhou et al. 2017).
 
-    The right phrase must score higher than `among` − 1 other phrases, which are sampled from the
-    distinct phrases `others`. The samples are the same for every model.
+    A right phrase must score higher than `among` − 1 phrases, sampled from the distinct `others`.
     """
     if len(others) < among + 1:
         raise UserError(f"{len(others)} phrases are too few to choose among {among}")
@@ -63,7 +62,6 @@ def percent_chosen(model: ComparedModel, pairs: PhrasePairs, others: pa.StringAr
 
 
 def _sample(random: np.random.Generator, rows: int, count: int, size: int) -> NDArray[np.int64]:
-    """Sample `count` distinct numbers below `size` for each row: [rows, count]."""
     sampled = random.integers(size, size=(rows, count))
     again = np.arange(rows)
     while len(again):
@@ -93,8 +91,7 @@ def read_semeval2013(
 ) -> dict[str, WordsAndPhrases]:
     """Read the English training set and test set of the task, by name.
 
-    The published files, such as `en.trainSet.positiveInstances-v2`, are in `folder` or one level
-    below it. A line is a word, a tab and a phrase.
+    The published files are in `folder` or one level below it. A line is a word, a tab and a phrase.
     """
     found = {}
     for name in splits:

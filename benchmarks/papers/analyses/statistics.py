@@ -31,9 +31,7 @@ from paraloom.pipeline.run.folder import as_made, is_run, read_run
 
 SIDES = ("reference", "translation")
 SAMPLED = 100_000
-"""Approximate number of pairs that are sampled for the entropies, as in the paper.
-
-The samples must have equal sizes, because the entropy grows with the number of sentences."""
+"""Number of pairs to sample for entropies, which grow with the number of pairs. As in the paper."""
 
 _BATCH = 16_384  # number of rows in memory
 _MERGED = 64  # number of batches before their counts are merged
@@ -58,13 +56,10 @@ class Corpus(NamedTuple):
 def describe(
     corpora: Sequence[Corpus], *, parser: Parser | None = None, idf: WordVectors | None = None
 ) -> list[dict[str, Moments]]:
-    """Return the statistics of each corpus, by name (see `_FIRST`), and of all its scores.
+    """Return the statistics of each corpus (see `_FIRST`), of its scores and of its genres.
 
-    The mean of `genre_<name>` is the share of the genre in a corpus with CzEng's ids.
-
-    Args:
-        parser: without a parser, there is no entropy of parses.
-        idf: the IDF of words. By default, it is computed from the references of all corpora.
+    The mean of `genre_<name>` is the share of a genre of CzEng. By default, the IDF of words is
+    computed from the references of all corpora.
     """
     counts = [_count(corpus, parser) for corpus in corpora]
     documents = [each.pop("documents") for each in counts]
@@ -76,7 +71,6 @@ def describe(
 
 
 def _count(corpus: Corpus, parser: Parser | None) -> dict[str, WordCounts]:
-    """Count words, parses and genres in the sample, and words in all references (`documents`)."""
     share = min(1.0, SAMPLED / max(corpus.pairs, 1))
     parts = defaultdict[str, list[WordCounts]](list)
     parts["documents"] = []
@@ -99,7 +93,6 @@ def _count(corpus: Corpus, parser: Parser | None) -> dict[str, WordCounts]:
 
 
 def _of_counts(counts: Mapping[str, WordCounts]) -> dict[str, Moments]:
-    """Return the entropies, and the share of each genre in descending order."""
     found = {}
     for name, of in counts.items():
         occurrences = of.table["occurrences"].to_numpy()
@@ -114,10 +107,7 @@ def _of_counts(counts: Mapping[str, WordCounts]) -> dict[str, Moments]:
 
 
 def entropy(occurrences: np.ndarray) -> Moments:
-    """Return the moments of −ln p, whose mean is the entropy in nats.
-
-    Args:
-        occurrences: number of occurrences of each kind of item. p is the share of a kind.
+    """Return the moments of −ln p, where p are relative frequencies. The mean is in nats.
 
     >>> round(float(entropy(np.array([1, 1, 2])).mean / np.log(2)), 6)
     1.5
@@ -156,9 +146,8 @@ def sentence_moments(pairs: PairText, idf: WordVectors) -> dict[str, Moments]:
 def top_levels(parser: Parser, texts: Iterable[str]) -> Iterator[str]:
     """Yield the top two levels of the dependency parse of each text that is not empty.
 
-    The levels are the part of speech of the root and the relations of its dependents. For instance,
-    `A dog runs fast.` gives `nsubj VERB advmod punct`. The paper uses constituency parses, which
-    spaCy does not produce.
+    For instance, `A dog runs fast.` gives `nsubj VERB advmod punct`. The paper uses constituency
+    parses, which spaCy does not produce.
     """
     for doc in parser.parse(text for text in texts if len(text) <= parser.pipeline.max_length):
         roots = [token for token in doc if token.head.i == token.i]
@@ -195,7 +184,6 @@ def _open(path: str) -> pq.ParquetFile:
 
 
 def _batches(corpus: Corpus, more: Callable[[pa.Field], bool]) -> Iterator[dict[str, pa.Array]]:
-    """Read the texts, and further columns for which `more` is true."""
     for path in corpus.files:
         file = _open(path)
         columns = [*SIDES, *(field.name for field in file.schema_arrow if more(field))]
@@ -267,7 +255,6 @@ def command(
 
 
 def _language(path: str) -> str | None:
-    """Return the language of the run to which a path belongs, or None."""
     parts = path.rstrip("/").split("/")
     for end in range(len(parts), max(len(parts) - 5, 0), -1):  # RUN/rounds/2/corpus/part.parquet
         if is_run(folder := "/".join(parts[:end])):

@@ -27,11 +27,7 @@ TaskScores = dict[str, float]
 
 
 def transfer(models: Sequence[tuple[str, Embed]], folder: Path | str) -> dict[str, Any]:
-    """Evaluate models on the tasks whose files are below a folder.
-
-    The result has the names of the `missing` tasks, and for each of the `tasks`: `tested` (the
-    reported part), `train` (number of training examples) and `models` (scores of each model).
-    """
+    """Evaluate models on the tasks whose files are below a folder."""
     found, missing = find_tasks(folder)
     tasks: dict[str, Any] = {}
     for task in found:
@@ -98,7 +94,6 @@ def _folds(labels: NDArray[Any], seed: int) -> Any:
 
 
 def _predictor(features: Vectors, labels: NDArray[Any], seed: int) -> Any:
-    """Fit a regression, and return a function from features to labels."""
     order = np.random.default_rng(seed).permutation(len(labels))
     held_out, rest = np.split(order, [max(1, round(_HELD_OUT * len(order)))])
 
@@ -113,8 +108,8 @@ def _predictor(features: Vectors, labels: NDArray[Any], seed: int) -> Any:
 def _fit(features: Vectors, labels: NDArray[Any], strength: float) -> Any:
     """Fit a logistic regression, and return a function from features to labels.
 
-    For numeric labels, the classes are whole numbers (Tai et al. 2015). A label such as 3.2 is an
-    example of 3 with weight 0.8, and of 4 with weight 0.2. The mean class is predicted.
+    A numeric label such as 3.2 is an example of class 3 with weight 0.8, and of class 4 with weight
+    0.2. The mean class is predicted (Tai et al. 2015).
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

@@ -112,7 +112,6 @@ def _plain(path: Path, language: str) -> Iterator[tuple[int, str]]:
 
 
 def _rules(language: str) -> "Language":
-    """Return a spaCy pipeline with the tokeniser of a language, or with a generic tokeniser."""
     import spacy
 
     if is_unspaced(language):
@@ -124,7 +123,6 @@ def _rules(language: str) -> "Language":
 
 
 def _paragraphs(path: Path) -> Iterator[str]:
-    """Yield each paragraph as one line."""
     marks: dict[str, int] = {}
     for number, line in numbered_lines(path):
         if found := _GUTENBERG.match(line):

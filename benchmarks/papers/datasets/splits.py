@@ -34,11 +34,8 @@ def split(
 ) -> LabelledSplit:
     """Read labelled pairs, and split them in the same way in every run.
 
-    Each STS data set is split by `STS_SHARES`. In SICK, the trial and test pairs are test sets.
-
     Args:
-        held_out: share of SICK's training pairs for development. None: use the trial pairs instead
-            (W&G 4.3).
+        held_out: share of SICK's training pairs for development. None: use the trial pairs (W&G).
         train_trial: whether the trial pairs are training pairs if there are test pairs (MaLSTM).
     """
     sets = [data for path in paths for data in read_labelled(path)]
@@ -126,7 +123,6 @@ def read_synonyms(path: Path | str) -> Synonyms:
 
 
 def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each two words of a synset, in both orders."""
     files = [folder / name for name in _WORDNET if (folder / name).is_file()]
     if not files:
         raise UserError(f"{folder}: no WordNet here (none of {', '.join(_WORDNET)})")

@@ -81,7 +81,6 @@ def _concatenate(files: list[LabelledSentences]) -> LabelledSentences:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (number, text) of the rows that are not empty, in UTF-8 or else in Latin-1."""
     with opened(path) as stream:
         data = stream.read()
     try:
@@ -94,14 +93,11 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _class_of_name(path: Path) -> LabelledSentences:
-    """Read sentences of one class. The label is the suffix of the file."""
     texts = pa.array([line.strip() for _, line in _lines(path)], pa.string())
     return LabelledSentences(first=texts, labels=np.full(len(texts), path.suffix))
 
 
 def _rows(pattern: str, expected: str, *, header: bool = False) -> _Reader:
-    """Return a reader of rows, given a pattern with the groups `label`, `first` and `second`."""
-
     def read(path: Path) -> LabelledSentences:
         rows = []
         for number, line in islice(_lines(path), header, None):

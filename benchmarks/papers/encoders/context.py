@@ -1,9 +1,7 @@
 """An encoder with decoders of the neighbouring sentences (Zhelezniak et al. 2018).
 
-Decoders predict the sentences before and after a sentence from the vector h of the sentence. With
-BOW decoders, the vectors h of sentences with similar neighbours have a large dot product. With GRU
-decoders, the states of the decoders have a large dot product instead. They can be computed without
-further training.
+Decoders predict the sentences before and after a sentence from its vector h. Sentences with similar
+neighbours have a large dot product of h (BOW decoders) or of the decoders' states (GRU decoders).
 """
 
 from typing import Literal, NamedTuple
@@ -42,9 +40,6 @@ class Sum(TokenEncoder):
 
 class Context(Encoder):
     """An encoder with two decoders. `vector` and `steps` may be changed after training.
-
-    The encoder and the decoders share the word vectors. The decoders share their output weights. A
-    decoder reads the begin tag first, and predicts the end tag last.
 
     Args:
         decoder: `gru` (two normalised GRUs with the initial state h) or `bow`.
@@ -153,7 +148,6 @@ def _sentences(batch: RaggedBatch, start: int, end: int) -> RaggedBatch:
 
 
 def _trimmed(batch: RaggedBatch, *, head: bool = False, tail: bool = False) -> RaggedBatch:
-    """Return a batch without the first (`head`) or last (`tail`) token of each sentence."""
     rows = batch.rows[~edges(batch.offsets, head=head, tail=tail)]
     offsets = batch.offsets - (head + tail) * np.arange(len(batch.offsets))
     return batch._replace(rows=rows, offsets=offsets)

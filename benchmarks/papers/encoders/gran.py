@@ -71,7 +71,6 @@ class GRAN(nn.Module):
         return torch.sigmoid(gates[:, : self.dim]), trie
 
     def _read(self, batch: RaggedBatch) -> tuple[Tensor, Tensor, Tensor, PrefixTrie]:
-        """Return word vectors, states and gates (before the sigmoid) at the nodes, and the trie."""
         states, trie = self.lstm(batch)
         gates = vectors_at(self.from_words(batch.vectors), trie.rows) + self.from_states(states)
         return vectors_at(batch.vectors, trie.rows), states, gates, trie

@@ -1,6 +1,6 @@
 """GRUs, and builders of recurrent encoders.
 
-Rows are selected by `index_select`, because the gradient of `x[rows]` is not deterministic.
+`index_select` is used throughout, because the gradient of `x[rows]` is not deterministic.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class SteppedGRU(nn.Module):
     dim: int
 
     def from_inputs(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the words' terms of the gates, [n, 2 hidden], and of the candidates, [n, hidden]."""
+        """Return the words' terms of gates, [n, 2 hidden], and of candidates, [n, hidden]."""
         raise NotImplementedError
 
     def following(self, gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
@@ -58,10 +58,7 @@ class SteppedGRU(nn.Module):
     def forward(
         self, batch: RaggedBatch, initial: Tensor | None = None
     ) -> tuple[Tensor, PrefixTrie]:
-        """Return the states at the nodes of the batch's trie, [nodes, hidden], and the trie.
-
-        `initial` are the states before the first words, [n, hidden]. With None, they are zero.
-        """
+        """Return the states at the nodes of a trie, and the trie. `initial` is [n, hidden]."""
         vectors, batch_rows, offsets = batch
         trie = build_trie(batch_rows, offsets, share=initial is None)
         rows, parents = (torch.from_numpy(x).to(vectors.device) for x in (trie.rows, trie.parents))
@@ -147,7 +144,6 @@ class NormalisedGRU(SteppedGRU):
 
 
 def _first(initial: Tensor, trie: PrefixTrie, offsets: NDArray[np.int64]) -> Tensor:
-    """Return the initial states in the order of the first words in the trie."""
     full = np.flatnonzero(np.diff(offsets))
     sentences = np.empty(len(full), np.int64)
     sentences[trie.paths[offsets[full]]] = full
@@ -165,12 +161,9 @@ def recurrent(
     both: bool = False,
     around: Callable[[LSTM, int], nn.Module] | None = None,
 ) -> Build:
-    """Return a builder of encoders with an LSTM.
+    """Return a builder of encoders with an LSTM in one direction, or in `both` directions.
 
-    Args:
-        both: whether there are LSTMs in both directions.
-        around: makes a network from an LSTM and the dimension of word vectors. By default, the LSTM
-            is the network.
+    `around` makes a network from an LSTM and the dimension of word vectors.
     """
 
     def build(input: Input, options: EmbeddingOptions) -> Recurrent:

@@ -34,11 +34,7 @@ _POOL = 200_000  # number of sentences to shuffle in memory
 def train(
     options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
-    """Train on contiguous text, and return the metrics of the training.
-
-    `pairs` is the number of sentences with two neighbours. `expanded` is the number of words that
-    were added from the word vectors `expand`.
-    """
+    """Train on contiguous text, and return the metrics of the training."""
     section = options.context
     assert section is not None
     options = options.replace(tags=True, mega_batch=1)  # saved with the model
@@ -113,11 +109,7 @@ class _Source:
 def expanded(model: SentenceEncoder, larger: WordVectors) -> tuple[SentenceEncoder, int]:
     """Add the words of `larger` to the vocabulary of a model (Kiros et al. 2015, 2.2).
 
-    A linear map from `larger` to the word vectors of the model is fitted on the common words. The
-    decoders do not predict the new words.
-
-    Returns:
-        The model, and the number of new words.
+    A linear map is fitted on the common words. Returns the model and the number of new words.
     """
     assert isinstance(model.encoder, Context)
     vocabulary, matrix = model.vocabularies["words"], model.encoder.encoder.input.table

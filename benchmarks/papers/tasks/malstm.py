@@ -36,11 +36,7 @@ _GAMMA = (0.1, 0.3, 1.0)  # to be divided by the number of features
 def train(
     options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
-    """Train on labelled pairs, and return the metrics of the training.
-
-    `bandwidth` is that of the calibration, `test` are the errors on the test sets, and
-    `uncalibrated` are the errors without calibration.
-    """
+    """Train on labelled pairs, and return the metrics of the training."""
     section = options.malstm
     assert section is not None
     data = split(section.data, held_out=section.held_out, train_trial=True)
@@ -113,7 +109,7 @@ def entailment(
 ) -> dict[str, Any]:
     """Train an SVM with an RBF kernel on `pair_features`, and return its accuracy in percent.
 
-    Cross-validation selects C and γ. Features are standardised, which the paper does not mention.
+    Features are standardised, which the paper does not mention.
     """
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.multiclass import OneVsRestClassifier

@@ -1,7 +1,6 @@
 """Training on phrase pairs with a margin on dot products (Zhou, Huang & Ji 2017).
 
-With `initial_vectors`, pairs with words without a vector are left out. By default, these vectors
-are not trained, as in the paper.
+With `initial_vectors`, pairs with unknown words are left out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,11 +44,7 @@ from paraloom.papers.options import PhrasesOptions, SystemOptions
 def train(
     options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
-    """Train on phrase pairs, and return the metrics of the training.
-
-    `held_out` is the number of test pairs. `choose_among_100` is the accuracy of `choose` on the
-    test pairs in percent, or None if there are too few phrases.
-    """
+    """Train on phrase pairs, and return the metrics of the training."""
     section = options.phrases
     assert section is not None
     initial = load_vectors(Path(options.vector_file)) if options.vector_file else None
@@ -116,9 +111,6 @@ def read_phrase_data(section: PhrasesOptions, known: pa.StringArray | None) -> P
     """Read a phrase table, or the training data of SemEval-2013 5(a) or Turney (2012).
 
     Only phrase tables have test pairs here, because the test sets of the tasks are published.
-
-    Args:
-        known: the words that phrases may contain. By default, all words are allowed.
     """
     path = Path(section.table)
     if path.is_dir():
@@ -228,11 +220,8 @@ def examples_of(
 class PhraseTrainer(Trainer[PhraseExamples]):
     """Trains by plain gradient descent.
 
-    Args:
-        phrases: the phrases to which the indices of examples refer.
-        train_words: whether to train word vectors.
-        evaluate: returns the score of the current weights. `fit` selects the best epoch. With None,
-            the last weights are used.
+    The indices of examples refer to `phrases`. `evaluate` scores the current weights, and `fit`
+    selects the best epoch. Without `evaluate`, the last weights are used.
     """
 
     adam = False
@@ -293,7 +282,7 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         self.optimizer_step(contrastive_loss(left, right, contrasts, allowed, margin))
 
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics, including the best score and its epoch."""
+        """Return the metrics of the training."""
         untrained = {} if self.progress.step else {"pairs": self.source.rows, "loss": None}
         found = {**super().metrics(), **untrained, "development": self.progress.best}
         best = self.evaluations() if self.progress.evaluations else {}

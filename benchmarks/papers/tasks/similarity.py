@@ -1,7 +1,4 @@
-"""Training on labelled pairs, with the KL objective of Tai et al. 2015 (W&G 2017, 4.3).
-
-With `start`, the training begins with a trained encoder ("universal" in the paper).
-"""
+"""Training on labelled pairs, with the KL objective of Tai et al. 2015 (W&G 2017, 4.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,9 +55,9 @@ class LabelledExamples(Pool["LabelledExamples"]):
 class LabelTrainer(Trainer[LabelledExamples]):
     """Trains a model with a head, and selects the best epoch.
 
-    `lambda_w` regularises word vectors towards their initial values. `lambda_c` regularises all
-    other weights towards zero. With `anchored`, `lambda_c` regularises the weights of the encoder
-    towards their initial values. With Adadelta, word vectors are not trained.
+    `lambda_w` regularises word vectors towards their initial values. `lambda_c` regularises other
+    weights towards zero, or the encoder towards its initial weights (`anchored`). Adadelta does not
+    train word vectors.
     """
 
     def __init__(
