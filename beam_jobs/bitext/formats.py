@@ -1,4 +1,4 @@
-"""The bitext formats: one reader class for each.
+"""The reader classes of the bitext formats.
 
 To add a format, write a subclass of `BitextReader` here and list it in `_FORMATS`. `input.format`,
 the search for files, the preview and `ingest` then support the format.
@@ -59,7 +59,7 @@ class Moses(BitextReader):
     columns = ("source", "reference")
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
-        """Pair the source files with the reference files, in order."""
+        """Pair the n-th source file with the n-th reference file."""
         if not isinstance(paths, dict) or set(paths) != set(self.columns):
             raise UserError("input.paths: format moses needs {source: …, reference: …}")
         source, reference = (expand(paths[side], f"input.paths.{side}") for side in self.columns)
@@ -73,7 +73,7 @@ class Moses(BitextReader):
 
 
 class Opus(Moses):
-    """Corpora of OPUS by name, `corpus` or `corpus@version`, downloaded once into a cache."""
+    """Corpora of OPUS, `corpus` or `corpus@version`, which are downloaded into a cache."""
 
     name = "opus"
 
@@ -90,7 +90,7 @@ class Tsv(BitextReader):
     takes = "tsv takes source, reference or id, source, reference"
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
-        """Return all three columns, or source and reference if the first line has two."""
+        """Return all columns, or only source and reference if the first line has two columns."""
         count = first_line.count(b"\t") + 1
         if count not in (2, 3):
             raise UserError(
@@ -101,19 +101,16 @@ class Tsv(BitextReader):
 
 
 class ParquetPairs(Parquet):
-    """Pairs of one language in Parquet."""
+    """Parquet files with pairs of sentences in one language."""
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """Return the names in the file, in which the second sentence is called `translation`."""
+        """Return the column names in the file, where `source` is called `translation`."""
         second = layout.columns.get("translation", "translation")
         return super().places(replace(layout, columns={**layout.columns, "source": second}))
 
 
 class GivenPairs(Tsv):
-    """Pairs of one language, as `mine` writes them: in Parquet or tab-separated.
-
-    The translation is read as a bitext's `source`, and `ingest` renames it.
-    """
+    """Pairs of sentences in one language, such as the output of `mine`, in Parquet or TSV."""
 
     name = "pairs"
     columns = ("margin", "reference", "source")
@@ -133,7 +130,7 @@ class GivenPairs(Tsv):
 
 
 class PlainText(BitextReader):
-    """Sentences in one language. They become references, and `pivot` makes their sources."""
+    """Sentences in one language. They become references, which `pivot` translates into sources."""
 
     name = "text"
     columns = ("reference",)
@@ -146,7 +143,7 @@ class JsonLines(RecordReader):
     skip_empty_lines = True
 
     def line_limit(self, max_characters: int) -> int:
-        """Return the longest line in bytes: 12 bytes per character, and further columns."""
+        """Return the maximum bytes of a line. An escaped character has up to 12 bytes."""
         return 36 * max_characters + 30_000
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
@@ -187,12 +184,11 @@ class Csv(RecordReader):
         return [dict(zip(names, row, strict=False)) for _, row, _ in rows], names
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Return one range, because quoted text may contain line feeds. Its rows are an upper
-        bound."""
+        """Return a range of the whole file, because quoted text may contain line feeds."""
         return [Range(0, sum(of.lines for of in super().ranges(bitext, rows)))]
 
     def count_in(self, text: bytes) -> int:
-        """Count the line feeds outside quotes, except the header's."""
+        """Count the rows without the header. Line feeds in quotes do not end a row."""
         return sum(part.count(b"\n") for part in text.split(b'"')[::2]) - 1
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
@@ -248,8 +244,7 @@ else:
 def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> list[Bitext]:
     """Find the files that paths and globs match, and check that each file can be opened.
 
-    The matches of a glob are sorted, and a file that several globs match is read once. Moses needs
-    `{"source": …, "reference": …}`, each a path, a glob or a list.
+    The matches of a glob are sorted. A file that several globs match is read once.
 
     >>> find_bitext("moses", {"source": "data/*.cs.gz", "reference": "data/*.en.gz"})
     ... # doctest: +SKIP
@@ -283,19 +278,19 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
 
 
 def reader_of(bitext: Bitext) -> BitextReader:
-    """Return the reader of a bitext's file. The format `pairs` has one for each kind of file."""
+    """Return the reader of a bitext. Format `pairs` has one for Parquet and one for other files."""
     reader = READERS[bitext.format]
     return reader.parquet if isinstance(reader, GivenPairs) and bitext.places else reader
 
 
 def find_ranges(bitext: Bitext, lines: int, copies: str | None = None) -> list[Range]:
-    """Divide a bitext into ranges of `lines` rows, a multiple of the rows per shard, or more."""
+    """Divide a bitext into ranges of `lines` rows or more (see `index` for `copies`)."""
     return reader_of(bitext).ranges(bitext, lines, copies)
 
 
 def read_bitext(
     bitext: Bitext, *, rows: int = 10_000, max_characters: int = 2_000, part: Range | None = None
 ) -> Iterator[RowBlock]:
-    """Read a bitext, or a part of it, with the reader of its format; see `BitextReader.read`."""
+    """Read a bitext, or a part of it (see `BitextReader.read`)."""
     reader = reader_of(bitext)
     return reader.read(bitext, rows=rows, max_characters=max_characters, part=part)

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face Hub: Parquet files, by subset and split as in `datasets`."""
+"""Data sets of the Hugging Face Hub, with the subsets and splits of the package `datasets`."""
 
 import posixpath
 import re
@@ -19,30 +19,29 @@ from paraloom.models.hub import fetch_dataset, is_hub_name
 from paraloom.models.structured import front_matter
 
 _CONVERTED = re.compile(r"(?!data/)([^/]+)/(?:partial-)?([^/]+?)(?:-part\d+)?/\d{4}\.parquet")
-"""Subset and split in the paths of files that the Hub converted to Parquet."""
 _SHARD = re.compile(r"^data/([^/]+)-\d{5}-of-\d{5}[^/]*\.[^/]*$")
 _WORDS = {
     "train": "train|training",
     "validation": "validation|valid|dev|val",
     "test": "test|testing|eval|evaluation",
 }
-_BREAK = "[-._ 0-9]"  # characters before and after a word of `_WORDS` in a name
+_BREAK = "[-._ 0-9]"  # around a word of `_WORDS` in a name
 _WAYS: tuple[Callable[[list[str]], Iterable[str]], ...] = (
     lambda parts: _SHARD.findall("/".join(parts)),
     lambda parts: {split for folder in parts[:-1] for split in _named(folder)},
     lambda parts: _named(parts[-1]),
     lambda parts: ["train"],
 )
-"""Ways to find the splits of a path. The first way that finds a split of any file is used."""
+"""Functions from the parts of a path to its splits. The first function that finds any is used."""
 
 
 class Hub(Parquet):
-    """A data set on the Hub, or a local folder of the same form: the Parquet files of one split."""
+    """One split of a data set on the Hub, or of a local folder of the same form, in Parquet."""
 
     name = "hub"
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
-        """List the files of each data set, which is downloaded if it is on the Hub."""
+        """List the files of each data set. Data sets on the Hub are downloaded."""
         return [(file,) for name in self.listed(paths) for file in _files(name, layout)]
 
 
@@ -71,11 +70,15 @@ def _files(name: str, layout: Layout) -> list[str]:
 
 
 def by_split(names: Iterable[str], card: Any = None) -> dict[str, dict[str, list[str]]]:
-    """Group Parquet files by subset and split. The subset "" is read if the user names none.
+    """Group Parquet files by subset and split. The default subset is called "".
 
     The `configs` in the card's front matter define the subsets. Without `configs`, each folder is a
-    subset, unless it is named after a split. If several folders have the same split, `datasets`
-    joins their files. Here the subset "" lacks such a split, because the languages may differ.
+    subset, unless it is named after a split. `datasets` joins the files of folders with the same
+    split. Here the default subset lacks such a split, because the folders may differ in language.
+
+    Args:
+        names: paths below the folder of the data set.
+        card: the front matter of the card, if there is any.
 
     >>> by_split(["cs-en/train.parquet", "de-en/train.parquet", "de-en/dev.parquet"])[""]
     {'validation': ['de-en/dev.parquet']}
@@ -100,7 +103,6 @@ def by_split(names: Iterable[str], card: Any = None) -> dict[str, dict[str, list
 
 
 def _configured(config: dict[str, Any], names: list[str]) -> dict[str, list[str]]:
-    """List the files of each split in an entry of the card's `configs`."""
     base, files = config.get("data_dir") or ".", config.get("data_files")
     if files is None:
         return _by_names(names, base)
@@ -119,13 +121,12 @@ def _configured(config: dict[str, Any], names: list[str]) -> dict[str, list[str]
 
 
 def _hidden(path: str) -> int:
-    """Count the hidden parts of a path. A glob matches them only by name."""
+    """Count the hidden folders and files in a path, which wildcards do not match."""
     parts = path.split("/")
     return sum(part[0] == "." for part in parts) + sum(part[:2] == "__" for part in parts[:-1])
 
 
 def _by_names(names: list[str], base: str = ".") -> dict[str, list[str]]:
-    """List the files of each split below a folder."""
     for way in _WAYS:
         found: dict[str, list[str]] = {}
         for name in names:
@@ -138,13 +139,12 @@ def _by_names(names: list[str], base: str = ".") -> dict[str, list[str]]:
 
 
 def _named(part: str) -> list[str]:
-    """Return the splits in the name of a folder or file."""
     words = ((split, rf"(.*{_BREAK})?({words})({_BREAK}.*)?") for split, words in _WORDS.items())
     return [split for split, pattern in words if re.fullmatch(pattern, part)]
 
 
 def _subset(name: str) -> str:
-    """Return a file's subset: its folders up to the split, without `data` and partitions."""
+    """Return the subset of a file: folders before the split except `data` and `key=value`."""
     folders = takewhile(lambda folder: not _named(folder), name.split("/")[:-1])
     kept = [folder for folder in folders if "=" not in folder]
     return "/".join(kept[kept[:1] == ["data"] :])

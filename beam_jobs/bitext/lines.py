@@ -1,4 +1,4 @@
-"""Input files: finding them, and reading their lines in bounded memory, whole or by ranges."""
+"""Finding of input files, and reading of whole files or ranges of lines in bounded memory."""
 
 import glob
 import hashlib
@@ -20,9 +20,9 @@ from paraloom.models.errors import EmptyFileError, UserError
 from paraloom.models.files import looked_up
 from paraloom.models.text.files import CHUNK, as_text, buffered, is_plain, unpacked
 
-_HEAD = 1 << 22  # bytes that `beginning` reads of a file, which may be compressed
-_TEXT = 1 << 25  # bytes that `beginning` decompresses at most
-_SHOWN = 4_000  # bytes that are kept of a line that is too long
+_HEAD = 1 << 22  # maximum number of bytes that `beginning` reads
+_TEXT = 1 << 25  # maximum number of bytes of text that `beginning` returns
+_SHOWN = 4_000  # a line that is too long is cut to this number of bytes
 
 
 def expand(patterns: str | list[str], key: str) -> list[str]:
@@ -57,7 +57,7 @@ class Span(NamedTuple):
 
 
 class _Digested(io.RawIOBase):
-    """A limited number of bytes of a file, which are digested while they are read."""
+    """A file that computes a digest of the bytes that are read. At most `size` bytes are read."""
 
     def __init__(self, file: BinaryIO, algorithm: Any, size: int = sys.maxsize) -> None:
         self._file, self._digest, self._left = file, algorithm(), size
@@ -76,7 +76,7 @@ class _Digested(io.RawIOBase):
         return len(data)
 
     def digest(self) -> str:
-        """Read the remaining bytes, and return the digest of all bytes."""
+        """Return the digest of all bytes."""
         while self.read(CHUNK):
             pass
         return str(self._digest.hexdigest())
@@ -84,10 +84,9 @@ class _Digested(io.RawIOBase):
 
 @contextmanager
 def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file with `as_text`, and check its SHA-256 when the block ends if `sha256` is given.
+    """Open a file with `as_text`. At the end of the block, check the file's SHA-256 if it is given.
 
-    Raises UserError if the file is empty, not text, unreadable, truncated or corrupt, or if it has
-    changed.
+    Raises UserError if the file is empty, unreadable or not text, or if it has changed.
     """
     with file_errors(path), open_file(path) as raw:
         digested = _Digested(raw, hashlib.sha256) if sha256 else None
@@ -101,7 +100,7 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
 
 @contextmanager
 def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
-    """Open a range of lines; raise UserError at the end if the lines changed since `index`."""
+    """Open a span. At the end of the block, raise UserError if the file changed since `index`."""
     with file_errors(path), open_file(span.copy or path) as raw:
         raw.seek(0 if span.copy else span.start)
         file = unpacked(buffered(raw), span.copy) if span.copy else raw
@@ -114,10 +113,10 @@ def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
 def index(
     path: str, sha256: str | None, lines: int, copies: str | None = None
 ) -> tuple[int, list[Span]]:
-    """Count the lines of a file, and divide it into spans of `lines` lines.
+    """Return the number of lines of a file, and spans of `lines` lines.
 
     A file that is compressed or not in UTF-8 can only be read from its beginning. Its spans are
-    copied to files whose names begin with `copies`. Without `copies`, it has no spans.
+    copied to files named `<copies>-<number>`. Without `copies`, it has no spans.
     """
     total, here, last = 0, 0, b""
     with open_text(path, sha256) as stream, ExitStack() as stack:
@@ -138,8 +137,6 @@ def index(
 
 
 class _Divided:
-    """The spans of a text that is read from its beginning, and copies of the spans if wanted."""
-
     def __init__(self, start: int, stack: ExitStack, copies: str | None = None) -> None:
         self.spans: list[Span] = []
         self._at, self._stack, self._copies = start, stack, copies
@@ -151,7 +148,6 @@ class _Divided:
         self._sink: BinaryIO | None = None
 
     def add(self, text: bytes) -> None:
-        """Add text to the current span."""
         self._size += len(text)
         self._digest.update(text)
         if text and self._copy:
@@ -159,27 +155,23 @@ class _Divided:
             self._sink.write(pa.compress(text, codec="zstd", asbytes=True))
 
     def end(self) -> None:
-        """End the current span, unless it is empty."""
         if self._size:
-            self._stack.close()  # renames the copy, which is complete
+            self._stack.close()
             self.spans.append(Span(self._at, self._size, self._digest.hexdigest(), self._copy))
             self._at += self._size
             self._begin()
 
 
 def beginning(path: str) -> tuple[bytes, int]:
-    """Return the decompressed beginning of a file, and how many bytes of the file were read for it.
-
-    If the whole file was read, a line feed ends the last line.
-    """
+    """Return the decompressed beginning of a file, and the number of compressed bytes read."""
     with file_errors(path), open_file(path) as raw:
         data = io.BytesIO(raw.read(_HEAD))
     source, text = buffered(data), bytearray()
-    with suppress(UserError):  # `data` may stop in the middle of a compressed text
+    with suppress(UserError):  # `data` may end within a compressed block
         stream = as_text(source, path)
         while more := stream.read1(_TEXT - len(text)):
             text += more
-    # If the text was cut at `_TEXT`, count one byte less, so that the file does not seem finished.
+    # A text that was cut at `_TEXT` must not seem to be the whole file.
     seen = source.tell() - (len(text) == _TEXT)
     if seen == size(path) and text and not text.endswith(b"\n"):
         text += b"\n"
@@ -187,16 +179,16 @@ def beginning(path: str) -> tuple[bytes, int]:
 
 
 def changed(path: str) -> UserError:
-    """Make the error for a file that changed after its digest was computed."""
+    """Return the error about a file that changed during the run."""
     return UserError(
         f"{path}: changed while the run read it; the same command reads it from the beginning"
     )
 
 
 def blocks(stream: BinaryIO, rows: int, limit: int) -> Iterator[list[bytes]]:
-    """Split `stream` into lines without line ends, and yield lists of at most `rows` lines.
+    """Yield lists of at most `rows` lines, without line ends.
 
-    A line longer than `limit` bytes is shortened and marked by a final line feed.
+    A line longer than `limit` bytes is cut, and ends with a line feed to mark the cut.
     """
     lines = chain.from_iterable(_split(stream, limit))
     return iter(lambda: list(islice(lines, rows)), [])
@@ -207,7 +199,7 @@ def _split(stream: BinaryIO, limit: int) -> Iterator[list[bytes]]:
     while chunk := stream.read(CHUNK):
         text = rest + chunk
         *lines, rest = text.split(b"\n")
-        rest = rest[: limit + 2]  # a line that is cut here exceeds `limit` even without a final CR
+        rest = rest[: limit + 2]  # still longer than `limit` after a final CR is removed
         yield _trim(lines, limit, crlf=b"\r" in text)
     if rest:
         yield _trim([rest], limit, crlf=True)
@@ -224,7 +216,7 @@ def _trim(lines: list[bytes], limit: int, crlf: bool) -> list[bytes]:
 
 @contextmanager
 def file_errors(path: str) -> Iterator[None]:
-    """Turn errors while `path` is read into a UserError that names the file."""
+    """Turn errors in the block into a UserError that names the file."""
     try:
         yield
     except pa.ArrowException as error:

@@ -1,6 +1,6 @@
-"""Corpora of OPUS by name, which are downloaded once to the user's cache.
+"""Download of corpora of OPUS to the user's cache.
 
-`OPUS_ENDPOINT` names another server with the interface that `opustools` uses.
+The environment variable `OPUS_ENDPOINT` names another server with the interface of OPUS.
 """
 
 import json
@@ -20,7 +20,7 @@ from paraloom.models.progress import meter
 
 _CITATION = "J. Tiedemann, 2012, Parallel Data, Tools and Interfaces in OPUS. In LREC 2012"
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)
-_SECONDS, _FAILURES, _PAUSE = 60, 5, 1.0  # timeout (s), failures in a row, pause per failure (s)
+_SECONDS, _FAILURES, _PAUSE = 60, 5, 1.0  # timeout (s), failures in a row, seconds of pause
 
 
 def fetch(name: str, codes: tuple[str, str]) -> tuple[str, str]:
@@ -51,7 +51,7 @@ def fetch(name: str, codes: tuple[str, str]) -> tuple[str, str]:
 
 
 def terms(file: str) -> dict[str, str]:
-    """Return corpus, version, licence and citation of a file in the cache."""
+    """Return the corpus, version, licence and citation of a cached file."""
     *_, corpus, folder, _ = Path(file).parts
     paths = [Path(file).with_name(name) for name in ("LICENSE", "README")]
     own, about = (path.read_text("utf-8", "replace") if path.is_file() else "" for path in paths)
@@ -67,7 +67,6 @@ def _sides(folder: Path, codes: tuple[str, str]) -> tuple[str, str]:
 
 
 def _look_up(corpus: str, version: str | None, codes: tuple[str, str]) -> tuple[str, str]:
-    """Ask OPUS for the version and address of a corpus."""
     from urllib.request import urlopen  # not above, because few commands need a network
 
     base = os.environ.get("OPUS_ENDPOINT") or "https://opus.nlpl.eu/opusapi"
@@ -85,7 +84,6 @@ def _look_up(corpus: str, version: str | None, codes: tuple[str, str]) -> tuple[
 
 
 def _download(url: str, part: Path) -> None:
-    """Continue a download; begin again if the server sends the whole file."""
     from http.client import HTTPException
     from urllib.request import Request, urlopen
 
@@ -117,7 +115,6 @@ def _download(url: str, part: Path) -> None:
 
 
 def _unpack(part: Path, folder: Path, codes: tuple[str, str]) -> None:
-    """Unpack the source, the reference, the licence and the description, and no other file."""
     one, two = codes
     wanted = re.compile(rf"[^/\\]+\.({one}-{two}|{two}-{one})\.({one}|{two})|LICENSE|README")
     try:

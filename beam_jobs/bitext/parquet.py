@@ -1,4 +1,4 @@
-"""Parquet files."""
+"""Reader of Parquet files."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,14 +21,13 @@ from paraloom.models.text.files import CHUNK, flat, is_text
 class Parquet(RecordReader):
     """Parquet. A dot in a column name refers to a field of a struct.
 
-    Ranges begin where shards begin. Reading a range starts at the row group with its first row, so
-    a file with one row group has one range.
+    Reading starts at the beginning of a row group, so every range begins in a different row group.
     """
 
     name = "parquet"
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
-        """Return one record with an example value for each column, and the names of all columns."""
+        """Return a record with an example value for each column, and the names of the columns."""
         with _opened(path) as file:
             schema, rows = flat(file.schema_arrow.empty_table()).schema, file.metadata.num_rows
         example = {name: _example(schema.field(name).type) for name in schema.names}
@@ -46,22 +45,21 @@ class Parquet(RecordReader):
         return [*found, Range(before, total - before)]
 
     def estimate(self, bitext: Bitext) -> tuple[int, int]:
-        """Return the number of rows of a file, and its size in bytes."""
+        """Return the number of rows of the file, and the size of the file in bytes."""
         with _opened(bitext.paths[0]) as file:
             return int(file.metadata.num_rows), size(bitext.paths[0])
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Yield the rows of a part, `rows` at a time; raise UserError if the file changed."""
+        """Yield the rows of a part, `rows` at a time. Raise UserError if the file changed."""
         (path,), at = bitext.paths, part.before
         with _opened(path) as file:
             end = min(at + part.lines, file.metadata.num_rows)
             for table in _tables(file, path, bitext.places, (at, end), rows):
                 columns, faults = {}, dict[int, str]()
                 for name, place, kind in columns_of(bitext):
-                    there = place in table.column_names  # only other files may have the column
+                    there = place in table.column_names  # the column may be missing in this file
                     leaf = table[place].combine_chunks() if there else pa.nulls(len(table))
                     try:
-                        # `checked` finds invalid UTF-8.
                         columns[name] = leaf.cast(kind, safe=kind != pa.string())
                     except pa.ArrowInvalid:
                         wrong = {} if bitext.may_lack(name) else faults
@@ -75,7 +73,7 @@ class Parquet(RecordReader):
 
 @contextmanager
 def _opened(path: str) -> Iterator[pq.ParquetFile]:
-    # Without these options, whole columns of a row group would be in memory.
+    # By default, whole columns of a row group are read into memory.
     how = {"buffer_size": CHUNK, "pre_buffer": False}
     with file_errors(path), open_file(path) as stream, pq.ParquetFile(stream, **how) as file:
         yield file
@@ -110,7 +108,7 @@ def _tables(
 
 
 def _example(kind: pa.DataType) -> Any:
-    """Return an example value of a type, or the type itself if columns may not have the type."""
+    """Return an example value of a type, or the type itself if it is not supported."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     tests = {
         "": lambda of: is_text(of) or re.match("(large_|fixed_size_)?binary", str(of)),

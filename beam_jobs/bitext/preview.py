@@ -1,4 +1,4 @@
-"""Preview of a bitext: an estimate of its rows and some of its pairs, without reading all of it."""
+"""Preview of a bitext without reading all of it: some pairs, and an estimate of the rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from paraloom.beam_jobs.bitext.rows import Bitext
 from paraloom.models.errors import UserError
 
 _FILES = 20  # files to sample
-# Number of rows per shard, by the largest total number of rows for which it is used.
+# Maximum number of input rows: number of rows per shard.
 _STEPS = {30_000: 500, 100_000: 1_000, 300_000: 2_000, 1_000_000: 5_000}
 
 
@@ -27,7 +27,7 @@ class BitextPreview:
 
 
 def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> BitextPreview:
-    """Read about `rows` rows, evenly from some files, and count or estimate all rows."""
+    """Read about `rows` rows in all from at most 20 files, and count or estimate all rows."""
     chosen, read, pairs = _some(bitexts), 0, []
     for bitext in chosen:
         block = next(
@@ -49,13 +49,12 @@ def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Bit
 
 
 def rows_per_shard(bitexts: Sequence[Bitext]) -> int:
-    """Return the number of rows per shard, 500 to 10,000, which depends on the files alone."""
+    """Return a number of rows per shard (500 to 10,000) that suits the size of the input."""
     rows, _ = _estimate(bitexts)
     return next((step for most, step in _STEPS.items() if rows <= most), 10_000)
 
 
 def _estimate(bitexts: Sequence[Bitext]) -> tuple[int, bool]:
-    """Return the number of rows of all files, and whether it is exact rather than estimated."""
     heads = [reader_of(bitext).estimate(bitext) for bitext in _some(bitexts)]
     lines, seen = (sum(numbers) for numbers in zip(*heads, strict=True))
     size = sum(storage.size(bitext.paths[0]) for bitext in bitexts)

@@ -1,4 +1,4 @@
-"""Base classes of bitext readers: for rows that are lines, and for records with named fields."""
+"""Base classes of bitext readers, for lines and for records with named fields."""
 
 import re
 import sys
@@ -25,14 +25,13 @@ Record = Mapping[str, Any]
 
 
 class BitextReader:
-    """Base class of the reader of a format. To add a format, subclass it or `RecordReader`."""
+    """Base class of readers. To add a format, subclass `BitextReader` or `RecordReader`."""
 
     name: ClassVar[str]  # the value of `input.format`
     columns: ClassVar[tuple[str, ...]]
     """Names of the columns: the tab-separated fields of a line, in order, or one column per file.
 
-    `reference` is required. `source` is required too, except in plain text, where it is empty.
-    Without `id`, the id is made from the row's texts. Other columns are only checked, or kept.
+    `source` may only be missing in plain text. If there is no `id`, ids are made from the texts.
     """
     skip_empty_lines: ClassVar[bool] = False  # True if empty lines are not rows
     named: ClassVar[tuple[str, ...]] = ()  # columns that `input.columns` may rename
@@ -41,15 +40,15 @@ class BitextReader:
 
     @property
     def has_source(self) -> bool:
-        """Whether rows are pairs rather than sentences in one language."""
+        """Whether rows are pairs of sentences rather than single sentences."""
         return "source" in self.columns
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
-        """Group `input.paths` into bitexts: by default, one file each."""
+        """Return the paths of each bitext. By default, a bitext has one file."""
         return [(path,) for path in expand(self.listed(paths), "input.paths")]
 
     def listed(self, paths: Paths) -> list[str]:
-        """Check that `input.paths` is a list, not a list for each side, and is not empty."""
+        """Return `input.paths`. Raise UserError if it is a mapping or is empty."""
         if isinstance(paths, dict):
             raise UserError(
                 f"input.paths: format {self.name} needs a list, not source and reference"
@@ -59,7 +58,7 @@ class BitextReader:
         return paths
 
     def describe(self, path: str, layout: Layout) -> Columns:
-        """Open a file and describe its columns. An unknown type of a kept column is null."""
+        """Return the columns of a file. A kept column without values has the type null."""
         with open_text(path) as stream:
             columns = self.columns_of(path, stream.readline(CHUNK))
         further = [name for name in columns if name not in INGEST.names]
@@ -70,11 +69,11 @@ class BitextReader:
         return columns, (), pa.schema([(name, pa.string()) for name in layout.keep])
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
-        """Return the columns of one file. Override this if files of the format may differ."""
+        """Return the column names of a file. Override this if files may have different columns."""
         return self.columns
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Divide a bitext into ranges of `rows` lines if possible; see `index` for `copies`."""
+        """Divide a bitext into ranges of `rows` lines if possible (see `index` for `copies`)."""
         files = enumerate(zip_longest(bitext.paths, bitext.sha256))
         indexed = (index(*file, rows, copies and f"{copies}-{i}") for i, file in files)
         counts, spans = zip(*indexed, strict=True)
@@ -91,18 +90,18 @@ class BitextReader:
         ]
 
     def estimate(self, bitext: Bitext) -> tuple[int, int]:
-        """Return the number of rows at the beginning of the first file, and their size in bytes."""
+        """Return the number of rows in the beginning of the first file, and the bytes read."""
         text, size = beginning(bitext.paths[0])
         return self.count_in(text), size
 
     def count_in(self, text: bytes) -> int:
-        """Count the rows in the beginning of a file."""
+        """Return the number of rows in a text."""
         if not self.skip_empty_lines:
             return text.count(b"\n")
         return sum(1 for _ in re.finditer(rb"^.*\S.*\n", text, re.MULTILINE))
 
     def line_limit(self, max_characters: int) -> int:
-        """Return the longest line to read, in bytes: three columns of 4-byte characters, scores."""
+        """Return the maximum bytes of a line: 3 texts of 4-byte characters, and scores."""
         return 12 * max_characters + 1_000
 
     def read(
@@ -110,16 +109,14 @@ class BitextReader:
     ) -> Iterator[RowBlock]:
         """Read a bitext, or a part of it, in blocks of at most `rows` rows or lines.
 
-        The content of a block depends on the files alone. A truncated or changed file is only
-        detected at its end, so publish nothing before the last block has been read.
+        Publish nothing before the last block, because damage is only detected at the end of a file.
         """
         part = part or Range(0, sys.maxsize)
         for block in self.rows(bitext, rows, part, self.line_limit(max_characters)):
             yield checked(bitext, block, max_characters)
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Yield the rows of a part; at most `rows` lines of `limit` bytes per file are in
-        memory."""
+        """Yield the rows of a part in blocks of `rows` lines. `limit` is the maximum in bytes."""
         before = part.before
         with ExitStack() as stack:
             if part.spans:
@@ -143,7 +140,7 @@ class BitextReader:
     def parse(
         self, bitext: Bitext, group: Sequence[list[bytes]], numbers: np.ndarray, limit: int
     ) -> RawRows:
-        """Parse some lines of each file."""
+        """Parse a list of lines from each file of the bitext."""
         names, (lines, *others) = bitext.columns or self.columns, group
         texts = list(map(b"\t".join, zip(*group, strict=True))) if others else lines
         faults = {row: why for side in group for row, why in too_long(side, limit).items()}
@@ -170,7 +167,7 @@ _LINE_BY_LINE = "line n of one must translate line n of the other"
 
 
 def too_long(lines: Sequence[bytes], limit: int) -> dict[int, str]:
-    """Return the faults of the lines that `blocks` shortened, by row."""
+    """Return a fault for each line that `blocks` has cut, by row."""
     cut = (row for row, line in enumerate(lines) if line.endswith(b"\n"))
     return dict.fromkeys(cut, f"line longer than {limit:,} bytes")
 
@@ -179,7 +176,7 @@ _TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64
 
 
 class RecordReader(BitextReader):
-    """Base class of readers for records, whose fields `input.columns` maps to columns."""
+    """Base class of readers for records with named fields, which `input.columns` may rename."""
 
     columns = ("id", "source", "reference")
     named: ClassVar[tuple[str, ...]] = ("source", "reference", "id")
@@ -191,12 +188,12 @@ class RecordReader(BitextReader):
         raise NotImplementedError
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """Return the names in the file of the columns of pairs, and of the kept columns."""
+        """Return the name in the file of each column, including the kept columns."""
         names = {name: name for name in (*self.columns, *layout.keep)}
         return {**names, "id": self.id_place, **layout.columns}
 
     def describe(self, path: str, layout: Layout) -> Columns:
-        """Check that the first records have the columns, and infer the types of the columns."""
+        """Check that the first records have the columns, and infer the types of kept columns."""
         places, used, kept = self.places(layout), {}, []
         records, known = self.head(path)
         if not records:
@@ -231,7 +228,7 @@ class RecordReader(BitextReader):
 def from_records(
     bitext: Bitext, records: Sequence[Record], numbers: np.ndarray, faults: dict[int, str]
 ) -> RawRows:
-    """Convert records to rows. A value with the wrong type is a fault."""
+    """Convert records to rows, and add a fault for each value with the wrong type."""
     columns = {}
     for name, place, kind in columns_of(bitext):
         wrong = {} if bitext.may_lack(name) else faults
@@ -240,7 +237,7 @@ def from_records(
 
 
 def typed(name: str, values: Iterable[Any], kind: pa.DataType, faults: dict[int, str]) -> pa.Array:
-    """Build a column from Python values. A value that the type cannot represent is a fault."""
+    """Build a column from Python values, and add a fault for each value of another type."""
     found = []
     for row, value in enumerate(values):
         if type(value) is int:
@@ -257,14 +254,13 @@ def typed(name: str, values: Iterable[Any], kind: pa.DataType, faults: dict[int,
 
 
 def columns_of(bitext: Bitext) -> Iterable[tuple[str, str, pa.DataType]]:
-    """Yield the columns of a bitext: name, name in the file, type."""
+    """Yield the name, the name in the file and the type of each column of a bitext."""
     kept = {field.name: field.type for field in bitext.kept}
     for name, place in zip(bitext.columns, bitext.places, strict=True):
         yield name, place, kept.get(name, pa.string())
 
 
 def _find(record: Record, place: str) -> Any:
-    """Return a value of a record or of a nested object, or None if it is missing."""
     if place in record or "." not in place:
         return record.get(place)
     found: Any = record

@@ -1,4 +1,4 @@
-"""Bitexts, the rows of their files, and the rules for valid rows."""
+"""Bitexts and their rows, and the check that rows are valid."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from paraloom.beam_jobs.transforms.equal_texts import content_ids
 from paraloom.models.text.cleaning import CONTROL, clean, find_control
 
 Paths = list[str] | dict[str, str | list[str]]
-"""`input.paths`: paths and globs, in one list for each side if the format has two files."""
+"""`input.paths`: paths and globs. Formats with a file per language have a list for each side."""
 
 _REQUIRED = ("id", "source", "reference")
 _TEXT = 1_000  # characters of a rejected row that are stored
@@ -22,12 +22,12 @@ _TEXT = 1_000  # characters of a rejected row that are stored
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """Settings of `input` about columns and about the subsets of a data set."""
+    """Keys of `input` that describe the columns, and the part of a data set to read."""
 
     columns: Mapping[str, str] = field(default_factory=dict)  # name in the file, by column
     keep: tuple[str, ...] = ()
     languages: tuple[str, str] = ("cs", "en")  # codes of the source and reference languages
-    codes: tuple[str, str] = ("cs", "en")  # the same codes as the user writes them
+    codes: tuple[str, str] = ("cs", "en")  # the same languages, in the user's spelling
     subset: str | None = None
     split: str = "train"
     clean: tuple[str, ...] = ()
@@ -39,21 +39,21 @@ class Bitext:
 
     format: str
     paths: tuple[str, ...]
-    name: str  # unique in the input, and independent of the folder
-    columns: tuple[str, ...] = ()  # column names, if files of the format may differ
-    places: tuple[str, ...] = ()  # names of `columns` in the file, if the format has names
-    kept: pa.Schema = field(default_factory=lambda: pa.schema([]))  # the user's columns
+    name: str  # unique in the input
+    columns: tuple[str, ...] = ()  # column names; empty: the columns of the reader
+    places: tuple[str, ...] = ()  # name in the file of each column; empty if columns have no names
+    kept: pa.Schema = field(default_factory=lambda: pa.schema([]))  # columns of `input.keep`
     clean: tuple[str, ...] = ()  # names of `CLEANERS` for source and reference
     sha256: tuple[str, ...] = ()  # expected checksum of each file
-    ids_found: bool = False  # `input.columns` names no id column, so rows may lack an id
+    ids_found: bool = False  # whether rows may lack an id, because `input.columns` has no `id`
 
     def may_lack(self, column: str) -> bool:
-        """Whether a row may lack a column's value. An invalid value then counts as missing."""
+        """Whether rows without a valid value in this column are accepted."""
         return column == "id" and self.ids_found
 
     @property
     def ids(self) -> Literal["given", "found", "made"]:
-        """Source of ids: a column with all ids ("given") or some ("found"), or texts ("made")."""
+        """Origin of ids: a column ("given"), a column with gaps ("found"), or texts ("made")."""
         return ("found" if self.ids_found else "given") if "id" in self.columns else "made"
 
 
@@ -61,9 +61,9 @@ class Bitext:
 class Range:
     """Consecutive rows of a bitext."""
 
-    before: int  # number of earlier lines
+    before: int  # number of lines before the range
     lines: int
-    spans: tuple[Span, ...] = ()  # one for each file, if the files are divided
+    spans: tuple[Span, ...] = ()  # a span of each file; empty if files have no spans
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,8 +72,8 @@ class RawRows:
 
     columns: Mapping[str, pa.Array]  # texts in bytes, kept columns as values; null if missing
     numbers: np.ndarray  # row numbers from 1 in the file, int64
-    texts: Sequence[bytes] = ()  # raw rows; if empty, source and reference are joined by a tab
-    faults: dict[int, str] = field(default_factory=dict)  # known faults, by position
+    texts: Sequence[bytes] = ()  # raw rows to store if they are rejected; empty: join the texts
+    faults: dict[int, str] = field(default_factory=dict)  # known faults, by position in `numbers`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,10 +82,10 @@ class RowBlock:
 
     pairs: pa.RecordBatch  # valid rows (`schema.INGEST`, and kept columns)
     rejected: pa.RecordBatch  # invalid rows (`schema.INGEST_REJECTED`)
-    lines: np.ndarray  # row number of each pair, int64
-    rows: int  # number of rows, without lines that separate documents
-    cleaned: Mapping[str, np.ndarray]  # pairs that each kind of cleaning changed, bool [n]
-    made: pa.StringArray | None  # ids made from the texts of pairs; None if ids are given
+    lines: np.ndarray  # row number of each pair in the file, int64 [n]
+    rows: int  # number of pairs and rejected rows
+    cleaned: Mapping[str, np.ndarray]  # by cleaner: whether it changed each pair, bool [n]
+    made: pa.StringArray | None  # [n], ids made from the texts; None if all ids are given
 
 
 def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
@@ -93,7 +93,7 @@ def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
     why, columns = dict(rows.faults), dict(rows.columns)
     changed = {kind: np.zeros(len(rows.numbers), bool) for kind in bitext.clean}
     for name, column in rows.columns.items():
-        strict = name in _REQUIRED or not bitext.places  # raw text, not a typed value
+        strict = name in _REQUIRED or not bitext.places
         if strict or pa.types.is_string(column.type):
             columns[name], faults = _checked(name, column, max_characters, strict, changed)
             if not bitext.may_lack(name):
@@ -118,7 +118,7 @@ def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
         [text[: 4 * _TEXT].replace(b"\n", b"").decode(errors="replace")[:_TEXT] for text in texts],
         [why[row] for row in bad.tolist()],
     ]
-    columns.setdefault("source", pa.repeat("", len(good)))  # plain text
+    columns.setdefault("source", pa.repeat("", len(good)))
     target = pa.schema([*INGEST, *bitext.kept])
     arrays = map(pa.array, rejected, INGEST_REJECTED.types)
     pairs = {name: columns[name].filter(pa.array(good)) for name in target.names if name in columns}
@@ -139,11 +139,7 @@ def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:
 def _checked(
     name: str, column: pa.Array, most: int, strict: bool, changed: Mapping[str, np.ndarray]
 ) -> tuple[pa.StringArray, dict[int, str]]:
-    """Clean and check the texts of a column; return the texts, and faults by row.
-
-    Invalid texts become null. Ids, sources and references may not be empty. `strict` texts are
-    stripped and may not contain control characters.
-    """
+    """Return the cleaned texts of a column, with null for invalid texts, and the faults by row."""
     faults: dict[int, str] = {}
 
     def fault(rows: pa.BooleanArray, what: str) -> None:

@@ -1,4 +1,4 @@
-"""TMX: translation memories, which are read as a stream of XML."""
+"""TMX: translation memories in XML."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,24 +17,24 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 from paraloom.models.text.files import CHUNK, LONGEST, recoded
 
-_UNIT = 20  # approximate minimum of bytes per unit, also in a compressed file
-_LANGUAGE = "xml:lang={}"  # name of a segment in a record
+_UNIT = 20  # approximate minimum number of (compressed) bytes per unit
+_LANGUAGE = "xml:lang={}"  # key of a segment in a record
 _CODES = ("bpt", "ept", "it", "ph", "ut")
-"""Elements in a segment that contain formatting codes of the original document."""
+"""Elements with formatting codes of the original document. Their text is removed."""
 _TOKEN = re.compile(
     rb"<!--.*?-->|<!\[CDATA\[.*?]]>|(?P<opened><!--|<!\[CDATA\[)"
     rb"|(?P<begins><tu[\s/>])|(?P<ends></tu\s*>)|(?P<last></tmx\s*>)",
     re.DOTALL,
 )
-"""Markup that separates units. In comments and CDATA, such markup does not count."""
+"""The beginning or end of a unit. Comments and CDATA match as a whole, to be skipped."""
 _ENCODING = re.compile(rb"\s*<\?xml\s[^>]*?\bencoding\s*=\s*[\"']([\w.:-]+)")
-_SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # white space from pretty printing
+_SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # white space with a tab or line break
 
 
 class Tmx(RecordReader):
     """TMX 1.4: each unit (`tu`) with a segment in both languages is a row.
 
-    A unit's attributes, such as `tuid`, and its properties, by type, are further columns.
+    Attributes, such as `tuid`, and properties (by type) are further columns.
     """
 
     name = "tmx"
@@ -44,7 +44,7 @@ class Tmx(RecordReader):
     remedy = "input.source_language and input.target_language name the sides"
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """Return the names in the file; the sides are named by their languages."""
+        """Return the name in the file of each column. The sides are named by their languages."""
         sides = zip(self.columns[1:], map(_LANGUAGE.format, layout.languages), strict=True)
         return {**super().places(layout), **dict(sides)}
 
@@ -55,7 +55,7 @@ class Tmx(RecordReader):
         return units, sorted({name for unit in units for name in unit})
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Return one range, because XML is not divided. Its number of rows is an upper bound."""
+        """Return a range of the whole file, with an upper bound of the number of units."""
         return [Range(0, 1 + storage.size(bitext.paths[0]) // _UNIT)]
 
     def count_in(self, text: bytes) -> int:
@@ -75,7 +75,7 @@ class Tmx(RecordReader):
 
 
 def _units(stream: BufferedReader, path: str) -> Iterator[tuple[Record, str]]:
-    """Yield each unit with its XML fault, or ""."""
+    """Yield each unit with the description of its XML error, or ""."""
     stream, data, at, begin, count, last = _in_utf8(stream, path), b"", 0, -1, 0, ""
     while len(data) < LONGEST and (chunk := stream.read1(CHUNK)):
         data += chunk
@@ -99,7 +99,6 @@ def _units(stream: BufferedReader, path: str) -> Iterator[tuple[Record, str]]:
 
 
 def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
-    """Convert text to UTF-8 by its XML declaration; a byte order mark takes precedence."""
     head = stream.peek(CHUNK)
     name = found[1].decode() if (found := _ENCODING.match(head)) else "UTF-8"
     if re.match("utf|ucs|iso-10646", name, re.IGNORECASE):
@@ -114,7 +113,6 @@ def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
 
 
 def _unit(text: bytes) -> tuple[dict[str, str], str]:
-    """Return a unit's attributes, properties and segments by language, and its XML fault or ""."""
     parser, tree, fault = expat.ParserCreate("utf-8"), TreeBuilder(), ""
     parser.StartElementHandler, parser.EndElementHandler = tree.start, tree.end
     parser.CharacterDataHandler = tree.data

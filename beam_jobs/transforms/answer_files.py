@@ -1,11 +1,10 @@
-"""Files of the generators' answers, so that no answer is paid for twice.
+"""Storage of the answers of generators, so that no answer is requested twice.
 
     <stage>/_answers/<unit>/<attempt>.jsonl    an `Answer` per line
 
-Each attempt at a unit reads the answers of all earlier attempts and writes new answers. On disk, an
-attempt appends each answer to its file at once. An object store cannot append, so an attempt writes
-a new object after 200 answers or 10 seconds. The files are kept after the unit is finished. If a
-generator changes, the answers of the other generators are used again.
+An attempt to process a unit first reads the answers of earlier attempts. On disk, it appends each
+new answer to its file. In an object store, it writes a new object every 200 answers or 10 seconds.
+The files are kept. If one generator changes, the answers of other generators are still used.
 """
 
 import time
@@ -21,18 +20,18 @@ from paraloom.beam_jobs.engine.shards import Measurements
 from paraloom.models.chat.answers import Answer, Usage
 
 ANSWERS = "_answers"
-_TOGETHER = 200  # answers per object
-_SECONDS = 10.0  # after this time, the next answer is written with all collected answers
+_TOGETHER = 200  # maximum number of answers per object
+_SECONDS = 10.0  # minimum time between objects with fewer answers
 
 
 class GenerateMeasurements(Measurements):
-    """Usage of each generator for the answers in a shard."""
+    """The number of requests, tokens and seconds of each generator for the answers in a shard."""
 
     generators: dict[str, Usage] = Field(default_factory=dict)
 
 
 class AnswerFiles:
-    """Reads the existing answers of a unit, and writes new answers."""
+    """The answers for a unit: reads existing answers and writes new answers."""
 
     def __init__(self, output: str, unit: str) -> None:
         self.folder = storage.join(output, ANSWERS, unit)
@@ -43,7 +42,7 @@ class AnswerFiles:
         self._sent = 0
 
     def read(self) -> dict[str, Answer]:
-        """Return the answers of all attempts, by key, except lines that a kill cut off."""
+        """Return the answers of all attempts, by key. Incomplete lines are skipped."""
         found: dict[str, Answer] = {}
         for name in storage.names(self.folder):
             for line in storage.read_bytes(storage.join(self.folder, name)).split(b"\n"):
@@ -53,7 +52,7 @@ class AnswerFiles:
         return found
 
     def add(self, answer: Answer) -> None:
-        """Write an answer, or collect it for the next object."""
+        """Write an answer to disk, or add it to the next object."""
         line = answer.model_dump_json(exclude_defaults=True).encode() + b"\n"
         if not storage.is_remote(self.folder):
             if self._stream is None:

@@ -1,7 +1,4 @@
-"""Conditions on a pair: `input.where` before translation, and `select.where` after scoring.
-
-Examples are `source_tokens <= 60` and `trigram_overlap <= 0.5`.
-"""
+"""Conditions on pairs: `input.where` (before translation) and `select.where` (after scoring)."""
 
 import difflib
 import operator
@@ -42,16 +39,16 @@ _BY = "by <=, >=, <, > or in"
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A condition `column operator value`. With `in`, the value is (lowest, highest), inclusive.
+    """A condition `column operator value`.
 
-    In columns other than scores, `=` and `!=` compare with a word.
+    The value is a number, a range (lowest, highest) that includes both ends, or a word.
 
     >>> print(Predicate.parse("unigram_f1_decile in 2..7"), Predicate.parse("domain=news"))
     unigram_f1_decile in 2..7 domain = news
     """
 
     column: str
-    operator: str  # <=, >=, <, >, == or in; = or != with a word
+    operator: str  # number: <=, >=, <, >, ==; range: in; word: =, !=
     value: float | tuple[float, float] | str
 
     @classmethod
@@ -76,13 +73,13 @@ class Predicate:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """The value, or both ends of the range; empty for a word."""
+        """The number, or both ends of the range, or nothing if the value is a word."""
         if isinstance(self.value, str):
             return ()
         return self.value if isinstance(self.value, tuple) else (self.value,)
 
     def check(self, scorers: Sequence[str], kept: Sequence[str] = ()) -> None:
-        """Check that pairs with scores by `scorers` have the column, and that deciles are valid."""
+        """Raise ValueError if the condition is not possible for pairs with these columns."""
         deciles = [schema.decile(score) for score in scorers]
         if self.column in kept:
             return
@@ -98,9 +95,9 @@ class Predicate:
             raise ValueError(f"'{self}': deciles are whole numbers from 0 to 9")
 
     def check_untranslated(self, kept: Collection[str] = (), own: bool = False) -> None:
-        """Check that untranslated pairs have the column, and that the value fits the column.
+        """Raise ValueError if the condition is not possible for untranslated pairs.
 
-        `own` says whether the user's own function identifies languages.
+        `own` is whether a function of the user identifies languages.
         """
         name, known = self.column, (*COLUMNS, *kept)
         word = self.value if isinstance(self.value, str) else None
@@ -118,7 +115,7 @@ class Predicate:
             raise ValueError(f"'{self}': {name} is compared with a number {_BY}")
 
     def check_type(self, kind: pa.DataType) -> None:
-        """Check that the comparison is possible in a kept column of this type."""
+        """Raise UserError if the value cannot be compared with values of this type."""
         try:
             number = kind in (pa.int64(), pa.float64())
             fits = self._word(kind).is_valid if isinstance(self.value, str) else number
@@ -133,15 +130,15 @@ class Predicate:
         return pa.scalar(words.get(str(self.value), self.value)).cast(kind)
 
     def holds(self, values: np.ndarray) -> np.ndarray:
-        """Mark the values that satisfy the condition, bool [n]; compare them in their own type."""
-        with np.errstate(over="ignore"):  # as a float32, 1e99 is inf, which compares correctly
+        """Return whether each of n numbers meets the condition, bool [n]."""
+        with np.errstate(over="ignore"):  # in float32, 1e99 is inf, which compares correctly
             if isinstance(self.value, tuple):
                 low, high = self.value
                 return np.asarray((values >= low) & (values <= high))
             return np.asarray(_COMPARE[self.operator](values, self.value))
 
     def holds_in(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray:
-        """Mark the rows whose value satisfies the condition, bool [n]. Null equals nothing."""
+        """Return whether each value of a column meets the condition, bool [n]."""
         if not isinstance(self.value, str):
             return self.holds(column.to_numpy(zero_copy_only=False))
         equal = pc.equal(column, self._word(column.type)).fill_null(False)
@@ -155,12 +152,11 @@ class Predicate:
         return f"{self.column} {self.operator} {'..'.join(numbers)}"
 
 
-# A full stop, question mark or exclamation mark of any script, and closing quotes and brackets.
+# A full stop, question mark or exclamation mark of any script, then closing quotes or brackets.
 _FINAL = r"[.!?…。！？．؟۔।॥։።][\"'”’“‘»«›)\]）」』\s]*$"
 
 
 def _letters(text: pa.Array, language: str) -> np.ndarray:
-    """Return the share of letters and combining marks among all characters except spaces."""
     letters = pc.utf8_length(pc.replace_substring_regex(text, r"[^\p{L}\p{M}]+", ""))
     visible = pc.utf8_length(pc.replace_substring_regex(text, r"\s+", ""))
     return np.asarray(letters.to_numpy() / np.maximum(visible.to_numpy(), 1))
@@ -174,10 +170,10 @@ _OF_A_SIDE: dict[str, Callable[[pa.Array, str], np.ndarray]] = {
         zero_copy_only=False
     ),
 }
-"""Functions of n texts of one side, which return [n], by the last part of a column's name."""
+"""Functions that compute the columns `source_<key>` and `reference_<key>` from texts: [n]."""
 
 TOKEN_COLUMNS = ("source_tokens", "reference_tokens", "token_ratio")
-"""Columns that depend on the tokenisers of both languages."""
+"""Columns that depend on the tokenisers."""
 _NUMBERS = (
     *TOKEN_COLUMNS,
     *("source_characters", "reference_characters", "character_ratio"),
@@ -189,9 +185,9 @@ _FLAGS = (
 )
 _LANGUAGES = ("source_language", "reference_language")
 
-COLUMNS = (*_NUMBERS, *_FLAGS, *_LANGUAGES)  # all columns that can be computed before translation
+COLUMNS = (*_NUMBERS, *_FLAGS, *_LANGUAGES)  # columns of untranslated pairs
 
-FAILED = "not"  # first word of a reason for rejection, before the condition
+FAILED = "not"  # first word of the reason for rejection
 
 
 def reasons(
@@ -204,8 +200,7 @@ def reasons(
 ) -> np.ndarray:
     """Return `not <condition>` for the first condition that each pair fails, or "": object [n].
 
-    `languages` are for the tokenisers (None: English), and `own` identifies languages (None:
-    fastText). Conditions may also refer to the columns in `kept`.
+    `kept` has further columns. `own` identifies languages. By default, fastText is used.
     """
     spoken = languages or Languages()
     codes = {"source": spoken.source or ENGLISH, "reference": spoken.target or ENGLISH}

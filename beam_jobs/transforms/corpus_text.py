@@ -12,16 +12,16 @@ import pyarrow.compute as pc
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, read_shard
 
-_TEXT = "_text"  # folder of gzip members that are not yet in the TSV file
+_TEXT = "_text"  # folder of the compressed texts of shards, before they are joined
 
 
 def tsv_path(output: str) -> str:
-    """Path of the corpus in ParaNMT's release format."""
+    """Return the path of the TSV file of a corpus."""
     return f"{output.rstrip('/')}.tsv.gz"
 
 
 def tsv_state(path: str) -> str:
-    """Return the size and the final bytes of the TSV file. They change if the file is damaged."""
+    """Return the size and the last 8 bytes of the TSV file, to notice damage."""
     with storage.open_file(path) as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(size - 8, 0))
@@ -35,17 +35,17 @@ class TextMeasurements(Measurements):
 
 
 def write_member(output: str, name: str, table: pa.Table, score: str) -> TextMeasurements:
-    """Write the text of a shard for the launcher, which appends it to the corpus."""
+    """Write the text of a shard as a gzip member. The launcher appends it to the TSV file."""
     member = _member(table, score)
     storage.write_bytes(_path(output, name), member)
     return TextMeasurements(text=storage.digest(member))
 
 
 def export_tsv(output: str, receipts: Sequence[Receipt], score: str, threads: int = 1) -> None:
-    """Write reference, translation and score of each pair, tab-separated, into a gzip file.
+    """Write the reference, translation and score of each pair into the compressed TSV file.
 
-    Each part file becomes one gzip member, which a worker wrote. A member that is missing or has
-    changed is made again. Texts contain no tabs and no line ends, because earlier jobs reject them.
+    The file consists of the gzip members of `write_member`. Missing or changed members are computed
+    again. The texts contain no tabs or line ends.
     """
 
     def member(receipt: Receipt) -> bytes:

@@ -1,4 +1,4 @@
-"""Criteria: which pairs form a corpus, and why the other pairs are rejected."""
+"""Selection of the pairs of a corpus, with a reason for each rejected pair."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ TEXTS = ("reference", "translation")
 class Criteria:
     """Conditions that a pair must meet."""
 
-    by: str  # score of the deciles and of the exported TSV file
-    deciles: tuple[int, ...] | None  # deciles to select, 0 the lowest; None: all
-    max_tokens: int | None  # Moses tokens on either side; None: unlimited
-    size: int | None  # number of pairs to sample among pairs that meet all conditions; None: all
+    by: str  # name of the score for the deciles and the TSV file
+    deciles: tuple[int, ...] | None  # deciles to select, from 0 (lowest) to 9; None: all
+    max_tokens: int | None  # maximum number of Moses tokens of each text; None: unlimited
+    size: int | None  # number of pairs to draw from the accepted pairs; None: all
     seed: int
-    where: tuple[Predicate, ...] = ()  # further conditions, which must all hold
-    per_source: PerSource = "all"  # translations of a source to select if they meet the conditions
-    max_overlap: float = 1.0  # largest trigram overlap of two `diverse` translations of a source
-    language: str = ENGLISH  # language of the translations, for their overlap
+    where: tuple[Predicate, ...] = ()  # further conditions, which a pair must all meet
+    per_source: PerSource = "all"  # which of the accepted translations of a source to select
+    max_overlap: float = 1.0  # maximum trigram overlap between `diverse` translations of a source
+    language: str = ENGLISH  # language of the translations
     exclude: Exclusion | None = None  # evaluation sentences that no pair may contain
-    generators: bool = False  # whether several generators made the translations
-    rank: str | None = None  # score that orders a source's pairs; None: row order
-    per_generator: float | None = None  # largest share of one generator in the corpus
-    near_duplicates: float | None = None  # Jaccard index from which pairs are near-copies
+    generators: bool = False  # whether there is a column with the generator of each translation
+    rank: str | None = None  # score that orders the translations of a source; None: row order
+    per_generator: float | None = None  # maximum share of each generator in the corpus
+    near_duplicates: float | None = None  # minimum Jaccard index of near-copies
 
     @property
     def columns(self) -> list[str]:
@@ -55,21 +55,21 @@ class Criteria:
 
     @property
     def draws(self) -> bool:
-        """Whether only a sample of the matching pairs is selected."""
+        """Whether only some of the accepted pairs are drawn for the corpus."""
         return self.size is not None or self.per_generator is not None
 
     def ranks(self, rows: dict[str, int]) -> dict[str, list[int]]:
-        """Return, for each generator, the rank of the first row that is not selected."""
+        """Return the rank of the first row that is not drawn, by kind (see `kinds_of`)."""
         taken = quotas(rows, self.per_generator, self.size)
         return {name: [quota] for name, quota in taken.items()}
 
     def not_drawn(self, kind: str) -> str:
-        """Return the reason for rejecting a pair of a kind (`kinds_of`) that is not drawn."""
+        """Return the reason for rejecting an accepted pair of a kind that is not drawn."""
         return "not drawn" if self.size is not None else f"over the limit for generator {kind}"
 
 
 def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]:
-    """Yield the conditions on rows, in order: reason, failing rows (bool [n]), values, bounds."""
+    """Yield (reason, rejected rows as bool [n], compared values [n], bounds) for each condition."""
     if (chosen := criteria.deciles) is not None:
         decile = table[schema.decile(criteria.by)].to_numpy()
         reason = f"outside the selected deciles of {criteria.by}"
@@ -83,10 +83,10 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
 
 
 def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """Return the only condition that each row fails, and the distance to its nearest bound.
+    """Find the rows that only one condition rejects.
 
-    The condition is its number in `conditions`, int [n], and −1 if the row fails no condition or
-    several conditions. The distance is float64 [n].
+    Returns the index of this condition, int64 [n], which is −1 for all other rows; and the distance
+    between the value of the row and the nearest bound of the condition, float64 [n].
     """
     failed, which, distance = np.zeros((3, table.num_rows))
     for number, (_, fails, values, bounds) in enumerate(conditions(table, criteria)):
@@ -99,10 +99,10 @@ def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.nda
 
 
 def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """Apply the conditions that do not depend on rows with other sources.
+    """Apply the conditions that can be checked without rows of other sources.
 
-    Returns the reasons for rejection, object [n] ("" if accepted), and 128-bit hashes of the m
-    accepted rows' normalised texts, uint64 [m, 2].
+    Returns the reason for rejecting each row, object [n], which is "" for m accepted rows; and
+    hashes of the normalised texts of the accepted rows, uint64 [m, 2].
     """
     reasons = np.full(table.num_rows, "", object)
     for reason, fails, _, _ in conditions(table, criteria):
@@ -131,7 +131,6 @@ def _why(predicate: Predicate) -> str:
 
 
 def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:
-    """Choose translations of each source, bool [n]; return why other translations are rejected."""
     order = np.arange(len(table))
     if criteria.rank:
         order = best_first(table, criteria.rank)
@@ -147,27 +146,26 @@ def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:
 
 
 def best_candidates(table: pa.Table) -> np.ndarray:
-    """Mark the first row of each source, bool [n]. The best candidate of a source comes first."""
+    """Return whether each row is the first row of its source, bool [n]."""
     return np.asarray(np.diff(_sources(table), prepend=-1) != 0)
 
 
 def best_first(table: pa.Table, score: str) -> np.ndarray:
-    """Return the order of rows, int64 [n], that sorts candidates of a source by falling score."""
+    """Return row indices, int64 [n], that sort the rows of each source by decreasing score."""
     return np.lexsort((-table[score].to_numpy(), _sources(table)))
 
 
 def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGLISH) -> np.ndarray:
-    """Mark translations of each source that differ from each other, bool [n].
+    """Select translations of each source that differ from each other, bool [n].
 
-    The best translation is selected first. Then the candidate is added whose largest overlap with
-    the selected candidates is smallest, as long as this overlap is at most `max_overlap`. The
-    earlier of two equal candidates is added. The overlap is `trigram_overlap`
-    (`paraloom.models.scorers.tokens`), or the F1 of tokens if a text has no trigram.
+    The first translation is always selected. Each step adds the translation with the smallest
+    maximum overlap with the selected translations, unless it exceeds `max_overlap`. The overlap is
+    `trigram_overlap`, or `unigram_f1` if a text has fewer than 3 tokens.
     """
     sources = _sources(table)
     place = np.arange(len(sources)) - np.flatnonzero(best_candidates(table))[sources]
     width = int(place.max(initial=0)) + 1
-    # Largest overlap with selected candidates.
+    # Largest overlap with selected candidates. −1: select first. inf: do not select.
     nearest = np.full((int(sources.max(initial=-1)) + 1, width), np.inf)
     nearest[sources, place] = -1.0
     overlap = _overlaps(table, sources, place, width, language)
@@ -183,7 +181,7 @@ def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGL
 
 
 def _sources(table: pa.Table) -> np.ndarray:
-    """Number of each row's source, int64 [n], from 0. The rows of a source are neighbours."""
+    """Number the sources from 0: int64 [n]. The rows of a source must be adjacent."""
     ids = table["id"].combine_chunks().dictionary_encode().indices.to_numpy()
     return np.cumsum(np.diff(ids, prepend=ids[:1]) != 0)
 
@@ -191,7 +189,7 @@ def _sources(table: pa.Table) -> np.ndarray:
 def _overlaps(
     table: pa.Table, sources: np.ndarray, place: np.ndarray, width: int, language: str
 ) -> np.ndarray:
-    """Return the overlaps of all candidates of a source: float64 [sources, width, width]."""
+    """Return the overlap of each two candidates of a source: float64 [sources, width, width]."""
     found = np.zeros((int(sources.max(initial=-1)) + 1, width, width))
     texts = table["translation"].combine_chunks()
     scorer = PairScorer(["trigram_overlap", "unigram_f1"], language=language)
@@ -210,15 +208,15 @@ REPEATS = "repeats an earlier pair"
 
 
 class Preview(NamedTuple):
-    """What a selection with some criteria would contain."""
+    """The result of a selection that is not written."""
 
-    counts: dict[str, int]  # rows by reason, most frequent first, and then `selected`
-    units: np.ndarray  # part file of each of the n pairs that meet the conditions, int64 [n]
-    rows: np.ndarray  # row of the pair in the part file, int64 [n]
+    counts: dict[str, int]  # number of rows by reason, in decreasing order; then `selected`
+    units: np.ndarray  # index of the shard of each of the n accepted pairs, int64 [n]
+    rows: np.ndarray  # row of each accepted pair in its shard, int64 [n]
 
 
 def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
-    """Apply the criteria without a job and without output. `size` affects the counts only."""
+    """Count the pairs that a selection would contain, without running a job."""
     counts: Counter[str] = Counter()
     hashes, units, rows, kinds, texts = [np.empty((0, 2), np.uint64)], [], [], [], []
     for unit, shard in enumerate(shards):
@@ -253,7 +251,7 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
 
 
 def kinds_of(table: pa.Table, criteria: Criteria) -> np.ndarray:
-    """Return the kind of each row, [n]; rows are drawn separately from each kind (generator)."""
+    """Return the group from which each row is drawn, [n]: its generator, or `sample` for all."""
     if criteria.per_generator is None:
         return np.full(len(table), "sample", object)
     return np.asarray(table[schema.GENERATOR.name].to_pylist(), object)

@@ -1,4 +1,4 @@
-"""Finding of duplicate rows in a distributed corpus, by sorted hashes in partitions."""
+"""Finding of duplicate rows in a distributed corpus. Rows are compared by hash, in partitions."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from paraloom.beam_jobs.engine.unit_dofn import unit_of
 from paraloom.beam_jobs.transforms.equal_texts import counted_if_shared, repeated
 
 _ROWS_PER_PARTITION = 2_000_000
-_NUMBER = 8  # bytes per number in a record, which is a hash and its row
+_NUMBER = 8  # bytes per number in a record, which contains a hash and a row number
 
 Place = tuple[int, str, int, int]
-"""Where hashes of a unit are: unit index, file, first record, number of records."""
+"""Consecutive hashes of a unit in a file: unit index, path, first record, number of records."""
 
-Hashes = tuple[np.ndarray, np.ndarray]  # hashes, uint64 [n, 2], and rows in the unit, int64 [n]
+Hashes = tuple[np.ndarray, np.ndarray]  # hashes, uint64 [n, 2], and row numbers, int64 [n]
 
 
 def temporary_prefix(output: str) -> str:
-    """Return a prefix for temporary files that no other job uses: a killed job may still write."""
+    """Return a new prefix for temporary files, because a killed job may still write its files."""
     return storage.join(output, HASHES, secrets.token_hex(8))
 
 
 def grouped(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Group values, [n, …], by keys, int [n]. Yield ascending keys, each with its values in order.
+    """Group values, [n, …], by keys, int [n]. Yield the values of each key, in ascending order.
 
     >>> [(key, values.tolist()) for key, values in grouped(np.array([7, 2, 7]), np.arange(3))]
     [(2, [1]), (7, [0, 2])]
@@ -42,14 +42,14 @@ def grouped(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndar
 
 
 def partitions(rows: int) -> int:
-    """Return a number of partitions with which the hashes of each fit into a worker's memory."""
+    """Return the number of partitions. The hashes of a partition must fit into memory."""
     return 1 + rows // _ROWS_PER_PARTITION
 
 
 def write_hashes(
     path: str, unit: int, hashed: Iterable[Hashes], count: int
 ) -> Iterator[tuple[int, Place]]:
-    """Write the hashes of a unit, block by block; yield each partition and where its hashes are."""
+    """Write the hashes of a unit to a file. Yield (partition, place of the hashes in the file)."""
     written, blocks = 0, (block for block in hashed if len(block[1]))
     if (first := next(blocks, None)) is None:
         return
@@ -65,7 +65,7 @@ def write_hashes(
 def read_hashes(
     places: Iterable[Place], columns: int = 2
 ) -> list[tuple[int, np.ndarray, np.ndarray]]:
-    """Read the hashes of a partition: unit, hashes and rows of each place."""
+    """Return the unit index, the hashes and the row numbers of each place."""
     size = _NUMBER * (columns + 1)
 
     def read(place: Place) -> tuple[int, np.ndarray, np.ndarray]:
@@ -80,7 +80,7 @@ def read_hashes(
 def together(
     groups: Iterable[tuple[int, np.ndarray, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Concatenate the hashes, units and rows of a partition."""
+    """Concatenate the output of `read_hashes`: hashes, unit indices and row numbers."""
     indices, hashes, of_units = zip(*groups, strict=True)
     units, rows = np.repeat(indices, [*map(len, of_units)]), np.concatenate(of_units)
     return np.concatenate(hashes), units, rows
@@ -93,13 +93,13 @@ def by_partition(
     join: Callable[[Any, list[Any]], Any],
     more: beam.PCollection | None = None,
 ) -> beam.PCollection:
-    """Find what units have in common in each partition, and join the results with the units.
+    """Compare the data of all units within partitions, and join the results with the units.
 
     Args:
-        split: yields the data of a unit, by partition.
-        find: yields results by unit index, from the data of a partition.
-        join: combines a unit and its results.
-        more: data by partition that belong to no unit.
+        split: yields (partition, data) of a unit.
+        find: yields (unit index, result), given (partition, data of all units).
+        join: returns an element of the output, given a unit and its results.
+        more: further (partition, data), which belong to no unit.
     """
     kind = tuple[int, Any]
     hashed = units | "Hash" >> beam.FlatMap(split).with_output_types(kind)
@@ -117,23 +117,22 @@ def by_partition(
 
 
 def adding(element: Any, found: Any) -> tuple[Any, ...]:
-    """Append a result to an element, which is a unit or a tuple of a unit and further input."""
+    """Append a result to an element (a unit, or a tuple that begins with a unit)."""
     return *(element if isinstance(element, tuple) else (element,)), found
 
 
 class WithDuplicates(beam.PTransform):
-    """Finds duplicate rows of units, and appends an ascending array of them, int64, to each unit.
+    """Finds duplicate rows, and appends the ascending numbers of these rows, int64, to each unit.
 
-    An element is a unit, or a tuple of a unit and further input. The first of several equal rows,
-    by unit and row, is no duplicate. Hashes are written to files, because Beam's local runner keeps
-    shuffled data in memory.
+    The first of several equal rows is not a duplicate. Hashes are written to files, because Beam's
+    local runner keeps shuffled data in memory.
 
     Args:
-        hashes: reads the hashes of a unit, in blocks of any size; None to find nothing.
-        rows: approximate number of rows in all units, for the number of partitions.
-        output: the stage's folder, where `remove_orphans` later removes the files.
-        shared: `hashes` yields hashes of ids (first column) and of texts. The result has all rows
-            that share an id, numbered among rows with the same id and texts: int64 [m, 2].
+        hashes: yields blocks of the hashes of a unit. With None, no duplicates are found.
+        rows: approximate number of rows in all units.
+        output: the folder of the stage. `remove_orphans` later removes the temporary files.
+        shared: whether a hash consists of hashes of the id and of the texts. The result is then
+            (row, `counted`) for all rows whose id occurs more than once: int64 [m, 2].
     """
 
     def __init__(

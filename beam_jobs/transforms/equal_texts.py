@@ -1,11 +1,11 @@
-"""Equal texts: normalising, hashing and finding them."""
+"""Normalisation, hashing and comparison of texts."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-_LETTERS = np.frombuffer(b"0123456789abcdefghjkmnpqrstvwxyz", np.uint8)  # no two look alike
+_LETTERS = np.frombuffer(b"0123456789abcdefghjkmnpqrstvwxyz", np.uint8)  # no similar letters
 _SHIFTS = np.array([*range(0, 60, 5), *range(0, 20, 5)], np.uint64)  # 12 + 4 letters of 5 bits
 
 
@@ -20,7 +20,7 @@ def row_hash(*columns: pa.Array) -> np.ndarray:
 
 
 def normalised(text: pa.Array) -> pa.Array:
-    """Reduce texts to lower-case letters and digits with single spaces, for comparison.
+    """Convert texts to words of lower-case letters and digits, separated by single spaces.
 
     >>> normalised(pa.array(["A dog -- barks!"]))[0].as_py()
     'a dog barks'
@@ -31,7 +31,7 @@ def normalised(text: pa.Array) -> pa.Array:
 
 
 def content_ids(*columns: pa.Array) -> pa.StringArray:
-    """Make ids from the texts of each row: 80 bits of their hash, as letters and digits.
+    """Make an id for each row: 80 bits of the hash of its texts, as letters and digits.
 
     >>> content_ids(pa.array(["Pes.", "Pes."]), pa.array(["A dog.", "Dog."])).to_pylist()
     ['qy56xeezfwccc2n8', 'vcg5x0fkfjfea201']
@@ -43,10 +43,7 @@ def content_ids(*columns: pa.Array) -> pa.StringArray:
 
 
 def counted(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the position of each row among the rows with the same hash: int64 [n].
-
-    Positions begin with 1. Rows are in the order of (unit, row).
-    """
+    """Number the rows with the same hash from 1, in the order of (unit, row): int64 [n]."""
     order = np.lexsort((rows, units, hashes[:, 1], hashes[:, 0]))
     ordered, at, found = hashes[order], np.arange(len(order)), np.empty(len(order), np.int64)
     first = np.concatenate([[0], at[1:] * (ordered[1:] != ordered[:-1]).any(axis=1)])
@@ -60,6 +57,6 @@ def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndar
 
 
 def counted_if_shared(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the values of `counted`, and 0 for rows whose first half of the hash is unique."""
+    """Return `counted`, but 0 for rows whose hash begins with a number that no other row has."""
     _, of, sizes = np.unique(hashes[:, 0], return_inverse=True, return_counts=True)
     return np.where(sizes[of] > 1, counted(hashes, units, rows), 0)

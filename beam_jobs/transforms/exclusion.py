@@ -1,10 +1,12 @@
-"""Finding of evaluation sentences in a corpus: equal, sharing n-grams, or similar for an encoder.
+"""Finding of evaluation sentences in a corpus.
 
-Equal texts have the same letters and digits, in the same way as duplicate pairs. Two texts share
-n-grams if the longer text has at least 70% of the shorter text's 5-grams of words. Brown et al.
-(2020, appendix C) set n to the 5th percentile of the examples' lengths, which is 8 to 13 words in
-their data and 5 in STS and SICK. Chowdhery et al. (2022, section 8) use 70% with 8-grams. Sentences
-of fewer than 5 words are found only if they are equal.
+An evaluation sentence is found in a text by three rules:
+
+- `equal`: both are equal after `normalised`.
+- `n-grams`: the longer text contains at least 70% of the word 5-grams of the shorter text. Brown et
+  al. (2020, appendix C) set n to the 5th percentile of the lengths, which is 5 in STS and SICK.
+  Chowdhery et al. (2022, section 8) use 70%.
+- `similarity`: the cosine of the vectors of a sentence encoder exceeds a threshold.
 """
 
 from __future__ import annotations
@@ -33,24 +35,24 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 RULES = ("equal", "n-grams", "similarity")
-"""The rules that find an evaluation sentence, in the order in which they are applied."""
+"""The rules, in the order in which they are applied."""
 
 WORDS = 5  # words per n-gram
-SHARE = 0.7  # share of the shorter sentence's n-grams that the longer one must contain
+SHARE = 0.7  # minimum share of the n-grams of the shorter text
 
 SENTENCES, VECTORS = "sentences.parquet", "vectors.npy"  # files of the stage `exclude`
 
 _MOST = 1 << 24  # pairs of a text and a sentence to compare at once
-_UNSPACED = 0xE0  # smallest first UTF-8 byte of letters in scripts without spaces
+_UNSPACED = 0xE0  # minimum first UTF-8 byte of letters in scripts without spaces
 
 
 class EvaluationSentences:
-    """An index of the m sentences of data sets.
+    """An index of m evaluation sentences.
 
     Args:
-        table: data_set, row (its number in the file) and text of each sentence.
-        similar: a model, its vectors of the sentences (float32 [m, dim], length 1), and the cosine
-            above which a text is similar.
+        table: `data_set`, `row` (number of the row in the file) and `text` of each sentence.
+        similar: an encoder, the unit vectors of the sentences (float32 [m, dim]), and the cosine
+            that similar texts exceed. None: do not use the rule `similarity`.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class EvaluationSentences:
         self._with = [which.T.tocsr() for which in self._which(normal, rows, grams)]
 
     def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
-        """For each rule, mark the sentences in n texts, with `normalised` texts: nonzero [n, m]."""
+        """Return a matrix for each rule, [n, m], which is nonzero where a text has a sentence."""
         from scipy.sparse import vstack
 
         step = max(1, _MOST // len(self.table))
@@ -89,7 +91,6 @@ class EvaluationSentences:
         return found
 
     def _which(self, normal: pa.Array, rows: np.ndarray, grams: np.ndarray) -> list[csr_array]:
-        """Mark the known texts, and the known n-grams, that each text contains: 1 in [n, known]."""
         from scipy.sparse import csr_array
 
         found = []
@@ -103,7 +104,7 @@ class EvaluationSentences:
 
 
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
-    """Yield each rule, the rows that no earlier rule finds, and the first sentence in each row."""
+    """Yield (rule, rows, first sentence in each row). Rows of earlier rules are left out."""
     from scipy.sparse import csr_array
 
     seen = np.zeros(1, bool)
@@ -116,7 +117,7 @@ def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.
 
 
 def ngrams(normal: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows, int64 [k], and hashes, uint64 [k], of the distinct n-grams of each text.
+    """Return the k distinct n-grams of all texts: text indices, int64 [k], and hashes, uint64 [k].
 
     In scripts without spaces, each letter counts as a word.
     """
@@ -139,7 +140,7 @@ def ngrams(normal: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def embed(model: SentenceTransformer, texts: pa.Array) -> np.ndarray:
-    """Return vectors of length 1, computed once for equal texts: float32 [n, dim]."""
+    """Return the unit vectors of n texts: float32 [n, dim]. Equal texts are encoded once."""
     coded = texts.dictionary_encode()
     vectors = encode(model, coded.dictionary.to_pylist())
     return np.asarray(vectors[coded.indices.to_numpy()])
@@ -147,15 +148,18 @@ def embed(model: SentenceTransformer, texts: pa.Array) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
-    """Finds evaluation sentences in a corpus. Workers open the sentences once per process."""
+    """Finds evaluation sentences in a corpus. A worker process opens the sentences once."""
 
     folder: str  # folder of the stage `exclude`
     digest: str  # digest of the folder
-    similarity: float | None = None  # reject pairs with a higher cosine; None: ignore cosines
-    model: str | None = None  # sentence-transformers model for the cosines
+    similarity: float | None = None  # threshold of the cosine; None: do not use an encoder
+    model: str | None = None  # the encoder (sentence-transformers)
 
     def reasons(self, texts: Sequence[pa.Array], normal: Sequence[pa.Array]) -> np.ndarray:
-        """Return reasons for rejection, object [n], "" for other rows, from a column per side."""
+        """Return the reason for rejecting each of n pairs, or "": object [n].
+
+        Both arguments have an array for each side.
+        """
         sentences = _opened(self)
         sides = [sentences.find(*side) for side in zip(texts, normal, strict=True)]
         reasons = np.full(len(normal[0]), "", object)
@@ -168,7 +172,7 @@ class Exclusion:
 
 
 def excluded(data_set: str, rule: str) -> str:
-    """Return the reason without the sentence's row number."""
+    """Return the reason for rejection, without the number of the row."""
     return f"in {data_set} ({rule})"
 
 

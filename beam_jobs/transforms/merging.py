@@ -1,4 +1,4 @@
-"""Merging of all workers' values into one value, in little memory."""
+"""Merging of the values of all workers in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import apache_beam as beam
 
-_GROUPS = 64  # most values that the last worker receives, because Flink sends them in one message
+_GROUPS = 64  # maximum number of values to merge last, because Flink sends them in one message
 
 
 def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -27,11 +27,10 @@ def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 class Merge(beam.CombineFn):
-    """Merges values when the pending values have at least as many rows as the merged value.
+    """Merges values such as tables. Beam would pass all values at once to a plain function.
 
-    Memory grows with the merged value, not with the number of values. (From a plain function, Beam
-    makes a combiner that receives all values at once.) `merge` merges values in any order, and
-    `rows` counts the rows of a value.
+    `merge` merges values in any order. `rows` returns the number of rows of a value. Values are
+    merged when the new values have at least as many rows as the merged value.
     """
 
     def __init__(self, merge: Callable[[Iterable[Any]], Any], rows: Callable[[Any], int]):
@@ -43,7 +42,7 @@ class Merge(beam.CombineFn):
         return []
 
     def add_input(self, values: list[Any], value: Any) -> list[Any]:
-        """Add a value. The first value in the accumulator is the merged value."""
+        """Add a value to the accumulator, whose first value is the merged value."""
         values = [*values, value]
         merged, *pending = map(self.rows, values)
         return [self.merge(values)] if sum(pending) >= merged else values
@@ -62,10 +61,9 @@ class Merge(beam.CombineFn):
 
 
 class MergeGlobally(beam.PTransform):
-    """Merges values into one. Many workers merge before the last worker does.
+    """Merges all values into one value, in several workers at first.
 
-    `CombineGlobally.with_fanout` does the same, but the local runner stalls if its output is a side
-    input ("watermark-pending bundles did not execute").
+    With `CombineGlobally.with_fanout`, the local runner stalls if the output is a side input.
     """
 
     def __init__(self, combiner: Merge):
@@ -84,7 +82,7 @@ class MergeGlobally(beam.PTransform):
 
 
 class _Group(beam.DoFn):
-    """Puts all values of a bundle into one group, so that they are merged before they are sent."""
+    # All values of a bundle are in one group, so that they are merged before they are sent.
 
     def start_bundle(self) -> None:
         self.group = random.randrange(_GROUPS)

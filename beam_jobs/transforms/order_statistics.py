@@ -1,10 +1,9 @@
 """Exact quantiles of a distributed column in two scans.
 
-Rows are ordered by (score, hash of id). The first scan makes a sketch of the rows' keys, which
-bounds the key at every rank. A sketch is deterministic, can be merged in any order, and has a known
-error (Manku, Rajagopalan & Lindsay 1998; Agarwal et al., "Mergeable summaries", 2012). The second
-scan counts the rows below the bounds and collects the rows within them, which contain the exact
-key. The result does not depend on the order of merging.
+The key of a row is (score, hash of its id). The first scan computes a sketch of all keys, which
+gives a lower and an upper bound of the key at each rank (Manku, Rajagopalan & Lindsay 1998; Agarwal
+et al., "Mergeable summaries", 2012). The second scan counts the rows below the lower bound, and
+collects the rows between the bounds, to find the exact key.
 
 A sketch of n rows has about 32,768 × log2(n / 32,768) keys of 8 bytes. The second scan collects at
 most n / 32,768 × log2(n / 32,768) rows for each rank.
@@ -23,28 +22,28 @@ import pyarrow as pa
 from paraloom.beam_jobs.transforms.merging import Merge, MergeGlobally, by_key
 from paraloom.models.hashing import text_hashes
 
-CAPACITY = 1 << 15  # largest number of keys per level of a sketch
+CAPACITY = 1 << 15  # maximum number of keys per level of a sketch
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One score of a shard as sortable keys, uint32 [n], and the ids of its rows."""
+    """One score of the rows of a shard (uint32 [n], from `sortable`), and the ids of the rows."""
 
     score: np.ndarray
     ids: pa.Array
 
 
-Columns = dict[str, Column]  # scores of a shard by name; several scores may share `ids`
+Columns = dict[str, Column]  # by name of the score
 
-Targets = dict[str, list[tuple[int, int]]]  # (score, hash) of the rows at the ranks, by score name
+Targets = dict[str, list[tuple[int, int]]]  # (score, hash) at each rank, by name of the score
 
 ReadColumns = Callable[[Any], Columns]
 Ranks = Callable[[dict[str, int]], dict[str, list[int]]]
-"""Returns the ranks to find in each score, from its number of rows. The lowest row has rank 0."""
+"""Returns the ranks to find (0 is the lowest row), given the number of rows, by score."""
 
 
 def sortable(score: np.ndarray) -> np.ndarray:
-    """Convert float32 [n] into uint32 [n] that are in the same order. −0 and 0 become equal.
+    """Convert float32 [n] to uint32 [n] with the same order. −0 and 0 become equal.
 
     >>> list(np.argsort(sortable(np.array([0.5, -2.0, 0.0], np.float32))))
     [np.int64(1), np.int64(2), np.int64(0)]
@@ -56,12 +55,11 @@ def sortable(score: np.ndarray) -> np.ndarray:
 
 @dataclass(slots=True)
 class Sketch:
-    """A sample of keys. Each key in `levels[l]` (uint64) represents 2^l rows."""
+    """A sample of the keys of many rows. Each key in `levels[l]` (uint64) represents 2^l rows."""
 
     levels: list[np.ndarray] = field(default_factory=list)
-    # Largest errors, in rows, of the number of rows up to a key:
-    over: int = 0  # if the number is too large
-    under: int = 0  # if the number is too small
+    over: int = 0  # maximum by which the estimated number of rows up to a key is too large
+    under: int = 0  # maximum by which the number is too small
 
     @property
     def rows(self) -> int:
@@ -69,14 +67,14 @@ class Sketch:
         return sum(len(keys) << level for level, keys in enumerate(self.levels))
 
     def compress(self) -> None:
-        """In levels with too many keys, move one key of each two neighbours to the next level."""
+        """In levels with too many keys, move every second key to the next level."""
         for level, keys in enumerate(self.levels):
             if len(keys) <= CAPACITY:
                 continue
             keys = np.sort(keys)
             odd = len(keys) % 2
             self.levels[level], pairs = keys[:odd], keys[odd:]
-            lower = self.over <= self.under  # keeping the lower key counts its pair too early
+            lower = self.over <= self.under  # with the lower key, both rows count too early
             self.over += lower << level
             self.under += (not lower) << level
             if level + 1 == len(self.levels):
@@ -85,7 +83,7 @@ class Sketch:
             self.levels[level + 1] = np.concatenate([self.levels[level + 1], kept])
 
     def windows(self, ranks: Iterable[int]) -> Windows:
-        """Return the smallest and the largest possible key at each of `ranks`."""
+        """Return bounds of the key at each rank."""
         wanted = np.array([rank for rank in ranks if 0 <= rank < self.rows], np.int64)
         if not len(wanted):
             return Windows(wanted, np.empty(0, np.uint64), np.empty(0, np.uint64))
@@ -95,10 +93,10 @@ class Sketch:
         keys, up_to = keys[order], np.cumsum(weights[order])
         last = np.append(keys[1:] != keys[:-1], True)
         keys, up_to = keys[last], up_to[last]
-        # The key at a rank is larger than every key with at most `rank` rows up to it.
+        # The key at `rank` is larger than a key if at most `rank` rows are up to that key.
         below = np.searchsorted(up_to + self.under, wanted, side="right")
         first = np.where(below > 0, keys[below - 1] + np.uint64(1), np.uint64(0))
-        # It is at most as large as a key with at least `rank` + 1 rows up to it.
+        # It is at most equal to a key if at least `rank` + 1 rows are up to that key.
         above = np.searchsorted(up_to - self.over, wanted, side="right")
         largest = np.append(keys, np.uint64(2**64 - 1))
         return Windows(wanted, first, largest[above])
@@ -106,34 +104,34 @@ class Sketch:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Ranks, and the smallest and largest possible key at each rank: int64, uint64, uint64 [n]."""
+    """Bounds of the keys at n ranks."""
 
-    ranks: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
+    ranks: np.ndarray  # int64 [n]
+    first: np.ndarray  # smallest possible key at each rank, uint64 [n]
+    last: np.ndarray  # largest possible key at each rank, uint64 [n]
 
 
 @dataclass(frozen=True, slots=True)
 class Windowed:
-    """Number of rows below each window, int64 [n], and keys and hashes of the rows within it."""
+    """Rows within and below each of n windows."""
 
-    below: np.ndarray
-    within: list[tuple[np.ndarray, np.ndarray]]  # keys and whole hashes, uint64 [m]
+    below: np.ndarray  # number of rows below each window, int64 [n]
+    within: list[tuple[np.ndarray, np.ndarray]]  # keys and hashes of the m rows, uint64 [m] each
 
     def target(self, rank: int, window: int) -> tuple[int, int]:
-        """Return (score, hash) of the row at a rank."""
+        """Return (score, hash) of the row at a rank, which must be in the window."""
         keys, hashes = self.within[window]
         row = np.lexsort((hashes, keys))[rank - self.below[window]]
         return int(keys[row]) >> 32, int(hashes[row])
 
 
 def sample(columns: Columns, seed: int = 0) -> dict[str, Sketch]:
-    """Sketch the scores of one shard; the sketches contain all keys."""
+    """Return a sketch of each score of a shard. It contains all keys."""
     return {name: Sketch([keys]) for name, keys, _ in _keys(columns, seed)}
 
 
 def merge_samples(many: Iterable[dict[str, Sketch]]) -> dict[str, Sketch]:
-    """Merge sketches by score."""
+    """Merge the sketches of several shards."""
     return {name: _merged(group) for name, group in by_key(many).items()}
 
 
@@ -149,7 +147,7 @@ def _merged(sketches: Sequence[Sketch]) -> Sketch:
 
 
 def collect(columns: Columns, windows: dict[str, Windows], seed: int = 0) -> dict[str, Windowed]:
-    """Count the rows of one shard below the windows, and collect the rows within them."""
+    """Count the rows of a shard below each window, and collect the rows within the window."""
     found = {}
     for name, keys, hashes in _keys(columns, seed):
         order = np.argsort(keys)
@@ -174,7 +172,7 @@ def merge_windowed(many: Iterable[dict[str, Windowed]]) -> dict[str, Windowed]:
 
 
 def choose(windowed: dict[str, Windowed], windows: dict[str, Windows]) -> Targets:
-    """Choose the keys at the ranks from the windows of all shards."""
+    """Return the row at each rank, given the merged windows of all shards."""
     return {
         name: [found.target(rank, i) for i, rank in enumerate(windows[name].ranks.tolist())]
         for name, found in windowed.items()
@@ -182,7 +180,7 @@ def choose(windowed: dict[str, Windowed], windows: dict[str, Windows]) -> Target
 
 
 def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> np.ndarray:
-    """Count the targets that are at most as large as the key of each row, int8 [n]."""
+    """Return for each row the number of targets up to its key (the decile): int8 [n]."""
     result = np.zeros(len(column.score), np.int8)
     for score, hashed in targets:
         result += column.score > score
@@ -193,14 +191,14 @@ def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> n
 
 
 class OrderStatistics(beam.PTransform):
-    """Finds the rows at given ranks of each score of units, and returns them as `Targets`."""
+    """Finds the rows at given ranks of each score. The output is one `Targets`."""
 
     def __init__(self, read: ReadColumns, ranks: Ranks, *, seed: int = 0):
         super().__init__()
         self.read, self.ranks, self.seed = read, ranks, seed
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Scan twice. The second scan has the windows as a side input."""
+        """Scan twice. The bounds of the first scan are a side input of the second scan."""
         read, ranks, seed = self.read, self.ranks, self.seed
 
         def bound(sketches: dict[str, Sketch]) -> dict[str, Windows]:
@@ -230,7 +228,7 @@ def _rows_held(windowed: dict[str, Windowed]) -> int:
 
 
 def _keys(columns: Columns, seed: int) -> Iterable[tuple[str, np.ndarray, np.ndarray]]:
-    """Yield each score's name, keys (score and half of the hash) and hashes: uint64 [n]."""
+    """Yield (name, keys, hashes) of each score. A key has the score and half of the hash."""
     found: dict[int, np.ndarray] = {}  # hashes of ids that several columns share
     for name, column in columns.items():
         hashes = found.get(id(column.ids))

@@ -1,4 +1,4 @@
-"""Files of externally computed scores: Parquet or tab-separated text, which may be compressed."""
+"""Reading of scores that other tools computed, from Parquet or tab-separated text."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -26,17 +26,17 @@ class ScoreFile(NamedTuple):
     path: str
     is_parquet: bool
     names: list[str] | None  # names of all columns, if a text file has no header
-    columns: list[str]  # names of id, candidate number (if the run has candidates) and value
+    columns: list[str]  # columns of the id, of the candidate's index (if any) and of the value
 
 
 def find_score_files(name: str, paths: str | list[str], *, candidates: bool) -> list[ScoreFile]:
-    """Find the files of a score in `score.columns` by paths and globs."""
+    """Find the files of a score, which `score.columns` names by paths and globs."""
     found = dict.fromkeys(expand(paths, f"score.columns.{name}"))
     return [_inspect(path, name, candidates) for path in found]
 
 
 def read_scores(file: ScoreFile) -> Iterator[tuple[pa.Array, np.ndarray]]:
-    """Yield blocks of row identifiers (`schema.row_ids`) and values (float32, NaN if missing)."""
+    """Yield blocks of identifiers (`schema.row_ids`) and of values (float32, NaN if missing)."""
     with file_errors(file.path):
         for batch in _batches(file):
             *ids, values = (batch[name] for name in file.columns)
@@ -74,7 +74,6 @@ def _inspect(path: str, name: str, candidates: bool) -> ScoreFile:
 
 
 def _batches(file: ScoreFile) -> Iterator[pa.RecordBatch]:
-    """Yield blocks of a file's columns; text files have strings, except in the value's column."""
     if file.is_parquet:
         with open_file(file.path) as stream:
             parquet = pq.ParquetFile(stream, pre_buffer=False)

@@ -1,4 +1,4 @@
-"""Shares of a corpus: deciles, and numbers of rows per generator within a largest share."""
+"""Deciles, and the number of rows to select from each generator."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 
 class Deciles(BaseModel):
-    """Number of rows, lowest and highest value of each decile of a score, 0 to 9; None if empty."""
+    """The ten deciles of a score. Each list has one item per decile."""
 
     rows: list[int]
     lowest: list[float | None]
@@ -15,7 +15,7 @@ class Deciles(BaseModel):
 
 
 def decile_ranks(rows: int) -> list[int]:
-    """Return the ranks at which deciles 1 to 9 begin: ⌊k·n/10⌋.
+    """Return the ranks at which the deciles 1 to 9 of n rows begin: ⌊k·n/10⌋.
 
     >>> decile_ranks(25)
     [2, 5, 7, 10, 12, 15, 17, 20, 22]
@@ -24,10 +24,10 @@ def decile_ranks(rows: int) -> list[int]:
 
 
 def quotas(rows: Mapping[str, int], share: float | None, size: int | None) -> dict[str, int]:
-    """Return the number of rows to select of each kind.
+    """Return the number of rows to select, by generator.
 
-    The total is the largest number up to `size` with which no kind exceeds its `share` of the
-    total. Kinds below this limit keep their proportions.
+    The total is as large as possible, but at most `size`, and no generator has more than `share` of
+    the total. Generators that stay below their limit keep their proportions.
 
     >>> quotas({"nmt": 100, "chat": 10}, 0.5, None), quotas({"nmt": 100, "chat": 10}, 0.6, 10)
     ({'nmt': 10, 'chat': 10}, {'nmt': 6, 'chat': 4})

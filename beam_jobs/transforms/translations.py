@@ -1,4 +1,4 @@
-"""Translation of one side of the rows, and the division into translated and rejected rows."""
+"""Translation of one side of the rows, and separation of translated and rejected rows."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 
 class Direction(NamedTuple):
-    """The side of the rows to translate, and the columns of the result."""
+    """The column to translate, and the columns of the result."""
 
     job: str
     text: str  # column to translate
     output: pa.Schema  # without `schema.CANDIDATE`
-    added: dict[str, str]  # new columns, and their names in the output of `Translator.translate`
+    added: dict[str, str]  # new column: column in the output of `Translator.translate`
 
 
 _ADDED = schema.BACK_TRANSLATE.names[len(schema.INGEST) :]
 BACK = Direction("back_translate", "source", schema.BACK_TRANSLATE, {n: n for n in _ADDED})
-"""Translates the source of every pair."""
+"""Translate the source of each pair into the language of the reference."""
 
 PIVOT = Direction("pivot", "reference", schema.INGEST, {"source": "translation"})
-"""Translates plain text into the language of the sources."""
+"""Translate plain text (references) into the language of the sources."""
 
 COUNTERS = ("sentences", "tokens", "batches", "milliseconds", "rejects", "retries")
 
 
 class TranslatorFactory(NamedTuple):
-    """A translation model and its options."""
+    """Opens a translation model on a worker."""
 
     model: str
     options: NmtOptions
@@ -54,18 +54,18 @@ class TranslatorFactory(NamedTuple):
     def open(
         self, threads: int | None, accelerator: str | None = None, only: int | None = None
     ) -> Any:
-        """Load the model as a `Translator`. `only` is the index of the only GPU to use."""
+        """Load the model as a `Translator`. `only` is the index of a GPU; None: use all GPUs."""
         from paraloom.models.nmt.translate import Translator
 
         options, model = self._options(accelerator), self._fetch()
         return Translator(model, options, languages=self.languages, threads=threads, only=only)
 
     def open_each(self, threads: int | None, accelerator: str | None) -> Any:
-        """Load the model as `open` does; with several GPUs, load it in one process per GPU."""
+        """Load the model in one process per GPU, or in this process without several GPUs."""
         gpus = gpu.chosen(self._options(accelerator))
         if len(gpus) < 2:
             return self.open(threads, accelerator)
-        # The processes have no options of object stores.
+        # Download the model here, because the processes cannot read object stores.
         here = self._replace(model=self._fetch(), conversion=None)
         return GpuProcesses(partial(here.open, threads, accelerator), gpus)
 
@@ -81,7 +81,7 @@ class TranslatorFactory(NamedTuple):
 
 
 def drawing_seed(seed: int, content: object) -> int:
-    """Return the seed for random translations of `content`."""
+    """Return a seed for random translations that depends on `seed` and `content`."""
     return int.from_bytes(hashlib.sha256(f"{seed} {content}".encode()).digest()[:4], "little")
 
 
@@ -107,7 +107,7 @@ def with_translations(
     given = table.schema
     for name, of in direction.added.items():
         table = table.append_column(name, translations[of])
-    # In runs of plain text, the translator's source is the reference.
+    # The translator calls its input `source`, but the column may be `reference`.
     reason = pc.replace_substring_regex(
         translations["reason"], r"^(empty )?source\b", rf"\1{direction.text}"
     )

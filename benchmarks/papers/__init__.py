@@ -1,7 +1,4 @@
-"""The papers' other systems and analyses, as `paraloom.papers`.
+"""Further systems and analyses of the papers, for `paraloom papers COMMAND`."""
 
-The product uses them only in `paraloom papers COMMAND`.
-"""
-
-if __name__ != "paraloom.papers":  # otherwise, a checkout would have every class twice
+if __name__ != "paraloom.papers":  # two names would define every class twice
     raise ImportError(f"{__name__} is called paraloom.papers")

@@ -1,8 +1,8 @@
-"""Generates what documents say about declared keys and classes.
+"""Generates documentation from the code.
 
 `python -m paraloom.papers.documentation` writes `configs/schema.json`, `docs/configuration.md` and
-`docs/results.schema.json`. In other pages, it writes the table NAME after the line `<!-- NAME: …
--->`, up to `<!-- end -->`.
+`docs/results.schema.json`. In other pages, it updates the table between `<!-- NAME: … -->` and
+`<!-- end -->`.
 """
 
 import inspect
@@ -57,7 +57,7 @@ FORMS: dict[str, TypeAdapter[Any]] = {
     "doctor": TypeAdapter(Doctor),
     "mine": TypeAdapter(Mining),
 }
-"""What `--json` of each command writes."""
+"""The types of the results that commands write with `--json`."""
 DRAFT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 TEMPLATE = Path(__file__).with_name("configuration.md.j2")
 
@@ -68,14 +68,14 @@ def schema() -> dict[str, Any]:
 
 
 class _Written(GenerateJsonSchema):
-    """The schema of written values. Values with a default are always written, too."""
+    """Generates schemas in which values with a default are required: they are always written."""
 
     def field_is_required(self, field: Any, total: bool) -> bool:
         return True
 
 
 def results_schema() -> dict[str, Any]:
-    """Return the JSON Schema of what `--json` writes, with a property for each command."""
+    """Return the JSON Schema of the results of `--json`, with a property for each command."""
     forms: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]]
     forms = [(name, "serialization", form) for name, form in FORMS.items()]
     found, whole = TypeAdapter.json_schemas(forms, schema_generator=_Written)
@@ -84,7 +84,6 @@ def results_schema() -> dict[str, Any]:
 
 
 def _plain(node: Any) -> Any:
-    """Remove generated titles and whole sections as defaults, and put descriptions on one line."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, dict):
@@ -101,7 +100,7 @@ def _plain(node: Any) -> Any:
 
 
 def page() -> str:
-    """Return the configuration page in Markdown, with one table for each section."""
+    """Return the text of `docs/configuration.md`."""
     environment = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     whole = schema()
@@ -111,7 +110,6 @@ def page() -> str:
 def _sections(
     name: str, section: dict[str, Any], defs: dict[str, Any]
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the name, description and keys of a section, and of the sections within it."""
     keys, inner = {}, {}
     for key, field in section["properties"].items():
         options = (field, *field.get("anyOf", []))
@@ -137,12 +135,12 @@ _MARKED = re.compile(r"(<!-- (\w+): [^\n]* -->\n).*?(<!-- end -->)", re.S)
 
 
 def filled(page: str) -> str:
-    """Return the text of a page with its tables as the code declares them now."""
+    """Return the text of a page with updated tables."""
     return _MARKED.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}{found[3]}", page)
 
 
 def table(rows: Iterable[Sequence[object]], *columns: object) -> Markdown:
-    """Return a Markdown table that ends in a newline. Whole numbers have separators."""
+    """Return a Markdown table. Whole numbers have thousands separators."""
 
     def shown(cell: object) -> str:
         text = plain(f"{cell:,}" if isinstance(cell, int) else cell)
@@ -227,7 +225,6 @@ def _command(listed: Any, entries: Sequence[Command], start: str = "paraloom") -
 
 
 def _required(parameters: Sequence[Any]) -> Iterator[str]:
-    """Yield all arguments, each in the first of its forms, and then the required options."""
     for of in parameters:
         if of.param_type_name == "argument":
             first = of.metavar.partition("|")[0]
@@ -246,7 +243,7 @@ TABLES: dict[str, Callable[[], Markdown]] = {
     "paper_encoders": partial(_encoders, papers=True),
     "paper_commands": _paper_commands,
 }
-"""The functions that make the tables."""
+"""The function that generates each table, by name of the table."""
 
 
 if __name__ == "__main__":

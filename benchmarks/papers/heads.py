@@ -1,7 +1,6 @@
 """Heads, which predict a label from the vectors of two sentences.
 
-A head is a class in this module with an entry in `HEADS`. It is trained with its encoder and saved
-in the same folder: its settings in config.json, its weights in head.safetensors.
+To add a head, write a class here and list it in `HEADS`.
 """
 
 from dataclasses import dataclass
@@ -13,15 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import kl_div, log_softmax, mse_loss
 
-_BLOCK = 512  # estimates computed at once, each from all points
-_BANDWIDTHS = 30  # number of bandwidths that are tried
-_FLAT = 1e-10  # share of S₀S₂ below which all points have the same x, and no slope is defined
+_BLOCK = 512  # number of estimates to compute at once
+_BANDWIDTHS = 30  # number of bandwidths to try
+_FLAT = 1e-10  # relative determinant below which a line has no slope, because all x are equal
 
 Floats = NDArray[np.float64]
 
 
 class Head(nn.Module):
-    """The base of heads, which predict labels on the scale from `lowest` to `highest`."""
+    """Base class of heads. Labels are between `lowest` and `highest`."""
 
     name: ClassVar[str]
 
@@ -30,31 +29,30 @@ class Head(nn.Module):
         self.lowest, self.highest = lowest, highest
 
     def settings(self) -> dict[str, Any]:
-        """Return the arguments of `open_head`, for JSON."""
+        """Return the argument of `open_head`, in a form for JSON."""
         return {"name": self.name, "lowest": self.lowest, "highest": self.highest}
 
     def loss(self, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-        """Return the training loss, a scalar, of vectors [n, dim] twice and labels [n]."""
+        """Return the training loss, a scalar, given vectors, [n, dim] each, and labels, [n]."""
         raise NotImplementedError
 
     @torch.no_grad()
     def predict(self, first: NDArray[np.floating], second: NDArray[np.floating]) -> Floats:
-        """Return predicted labels, [n], of vectors [n, dim] twice."""
+        """Return the predicted labels, [n], of two arrays of vectors, [n, dim] each."""
         weight = next(iter(self.state_dict().values()), torch.zeros(1))
         sides = (torch.from_numpy(np.asarray(side)).to(weight) for side in (first, second))
         return np.asarray(self(*sides).double().cpu().numpy())
 
 
 class Distribution(Head):
-    """Predicts a label as the mean of a distribution over the scale (Tai et al. 2015, 4.2).
+    """Predicts a distribution over the whole numbers of the scale (Tai et al. 2015, 4.2).
 
-    a and b are the vectors of two sentences, and r are the whole numbers of the scale:
+    a and b are the vectors of both sentences, and r are the whole numbers. The label ŷ is the mean:
 
         h× = a ⊙ b,   h₋ = |a − b|
         hₛ = σ(W× h× + W₋ h₋ + b₁),   p̂ = softmax(W₂ hₛ + b₂),   ŷ = r · p̂          (Eq. 15)
 
-    The loss is KL(p ‖ p̂), where p is the distribution over the two whole numbers around the label
-    y whose mean is y (Eq. 16, 17).
+    The loss is KL(p ‖ p̂), where p are the `target_distributions` (Eq. 16, 17).
     """
 
     name = "distribution"
@@ -62,16 +60,16 @@ class Distribution(Head):
     def __init__(self, *, dim: int, units: int, lowest: float, highest: float) -> None:
         super().__init__(lowest=lowest, highest=highest)
         self.dim, self.units = dim, units
-        self.products = nn.Linear(dim, units)  # holds b₁
+        self.products = nn.Linear(dim, units)  # includes b₁
         self.distances = nn.Linear(dim, units, bias=False)
         self.classes = nn.Linear(units, int(highest - lowest) + 1)
 
     def settings(self) -> dict[str, Any]:
-        """Return the scale and the sizes."""
+        """Return the settings, including the sizes."""
         return {**super().settings(), "dim": self.dim, "units": self.units}
 
     def log_probabilities(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return ln p̂ of the scale's whole numbers, [n, classes]."""
+        """Return ln p̂, [n, whole numbers of the scale]."""
         hidden = self.products(first * second) + self.distances((first - second).abs())
         return log_softmax(self.classes(torch.sigmoid(hidden)), dim=1)
 
@@ -81,15 +79,14 @@ class Distribution(Head):
         return kl_div(self.log_probabilities(first, second), targets, reduction="batchmean")
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return ŷ."""
+        """Return the predicted labels ŷ, [n]."""
         probabilities = self.log_probabilities(first, second).exp()
         steps = torch.arange(probabilities.shape[1]).to(probabilities)
         return self.lowest + probabilities @ steps
 
 
 def target_distributions(labels: Tensor, lowest: float, highest: float) -> Tensor:
-    """Return distributions over the whole numbers of a scale with the labels as means, [n,
-    classes].
+    """Distribute each label over the two nearest whole numbers: [n, whole numbers of the scale].
 
     >>> target_distributions(torch.tensor([3.25]), 1, 5)
     tensor([[0.0000, 0.0000, 0.7500, 0.2500, 0.0000]])
@@ -100,9 +97,9 @@ def target_distributions(labels: Tensor, lowest: float, highest: float) -> Tenso
 
 @dataclass(frozen=True, eq=False)
 class LocalLinear:
-    """Local-linear regression with a Gaussian kernel K and the bandwidth h, for n points.
+    """Local-linear regression for n points, with a Gaussian kernel K and the bandwidth h.
 
-    The estimate at x₀ is the value a of the line a + b (x − x₀) with the best fit near x₀:
+    The estimate at x₀ is the value a of a line that is fitted to the points near x₀:
 
         min over a, b of  Σᵢ K((xᵢ − x₀) / h) (yᵢ − a − b (xᵢ − x₀))²
 
@@ -118,7 +115,7 @@ class LocalLinear:
 
     @classmethod
     def fit(cls, x: Floats, y: Floats) -> Self:
-        """Select the bandwidth with the least leave-one-out squared error."""
+        """Select the bandwidth with the lowest leave-one-out error."""
         x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
         if len(x) < 3:
             raise ValueError(f"{len(x)} points are too few to fit")
@@ -131,16 +128,14 @@ class LocalLinear:
         return self._estimate(np.asarray(at, np.float64))[0]
 
     def leave_one_out(self) -> float:
-        """Return the mean squared error of the estimates of each point from all other points. For a
-        linear smoother ŷ = L y, it is the mean of ((yᵢ − ŷᵢ) / (1 − Lᵢᵢ))². It is infinite if a
-        point has no neighbour within the bandwidth."""
+        """Return the mean squared error, ((yᵢ − ŷᵢ) / (1 − Lᵢᵢ))² for a linear smoother ŷ = L y."""
         estimates, own = self._estimate(self.x)
         if (own > 1 - 1e-9).any():
             return float("inf")
         return float(np.mean(((self.y - estimates) / (1 - own)) ** 2))
 
     def _estimate(self, at: Floats) -> tuple[Floats, Floats]:
-        """Return the estimates, and the weight of a point at the same x in each of them."""
+        """Return the estimates ŷᵢ, and the weights Lᵢᵢ of a point at the same x."""
         blocks = [self._block(at[i : i + _BLOCK]) for i in range(0, max(len(at), 1), _BLOCK)]
         estimates, own = map(np.concatenate, zip(*blocks, strict=True))
         return estimates, own
@@ -148,7 +143,7 @@ class LocalLinear:
     def _block(self, at: Floats) -> tuple[Floats, Floats]:
         away = self.x - at[:, None]
         exponents = -0.5 * (away / self.bandwidth) ** 2
-        largest = exponents.max(axis=1, keepdims=True)  # against underflow far from all points
+        largest = exponents.max(axis=1, keepdims=True)  # avoids underflow far from all points
         kernel = np.exp(exponents - largest)
         s0, s1, s2 = kernel.sum(1), (kernel * away).sum(1), (kernel * away**2).sum(1)
         t0, t1 = kernel @ self.y, (kernel * away) @ self.y
@@ -160,15 +155,16 @@ class LocalLinear:
 
 
 class Manhattan(Head):
-    """Predicts a label by a distance: exp(−‖a − b‖₁) (MaLSTM; Mueller & Thyagarajan 2016). It is
-    trained by the squared error of labels rescaled to [0, 1], and has no weights. After
-    `calibrate`, it stores the `points` of a regression of the labels on the similarities."""
+    """Predicts a label by the similarity exp(−‖a − b‖₁) (MaLSTM; Mueller & Thyagarajan 2016).
+
+    The head has no trained weights. `calibrate` adds a regression of labels on similarities.
+    """
 
     name = "manhattan"
 
     def __init__(self, *, lowest: float, highest: float, points: int = 0) -> None:
         super().__init__(lowest=lowest, highest=highest)
-        # Similarities and labels in [0, 1].
+        # Points of the regression: similarities and labels, both in [0, 1].
         self.register_buffer("points", torch.zeros(2, points, dtype=torch.float64))
         self.register_buffer("bandwidth", torch.ones(1, dtype=torch.float64))
 
@@ -176,15 +172,15 @@ class Manhattan(Head):
     bandwidth: Tensor
 
     def settings(self) -> dict[str, Any]:
-        """Return the scale and the number of points."""
+        """Return the settings, including the number of points of the regression."""
         return {**super().settings(), "points": self.points.shape[1]}
 
     def similarity(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return g = exp(−‖a − b‖₁), [n], in (0, 1]."""
+        """Return exp(−‖a − b‖₁), [n], in (0, 1]."""
         return torch.exp(-(first - second).abs().sum(dim=1))
 
     def loss(self, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-        """Return the mean squared error of g."""
+        """Return the mean squared error of the similarities."""
         return mse_loss(self.similarity(first, second), self.rescaled(labels))
 
     def rescaled(self, labels: Tensor) -> Tensor:
@@ -194,7 +190,7 @@ class Manhattan(Head):
     def calibrate(
         self, first: NDArray[np.floating], second: NDArray[np.floating], labels: Floats
     ) -> float:
-        """Regress labels [n] on the similarities of vectors [n, dim], and return the bandwidth."""
+        """Fit the regression to vectors, [n, dim] each, and labels, [n]. Return the bandwidth."""
         sides = (torch.from_numpy(np.asarray(side)).double() for side in (first, second))
         similarities = self.similarity(*sides)
         targets = self.rescaled(torch.from_numpy(np.asarray(labels, np.float64)))
@@ -204,7 +200,7 @@ class Manhattan(Head):
         return fitted.bandwidth
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the similarity on the scale of the labels. After `calibrate`, it is calibrated."""
+        """Return the predicted labels, [n]."""
         similarities = self.similarity(first, second)
         if self.points.shape[1]:
             x, y = self.points.cpu().numpy()
@@ -217,6 +213,6 @@ HEADS: dict[str, type[Head]] = {head.name: head for head in (Distribution, Manha
 
 
 def open_head(settings: dict[str, Any]) -> Head:
-    """Return the head with these settings, without loading its weights."""
+    """Return a new head with these settings."""
     values = dict(settings)
     return HEADS[values.pop("name")](**values)

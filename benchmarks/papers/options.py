@@ -1,4 +1,4 @@
-"""Options of the papers' other systems; the section of `embeddings` has the name of its task."""
+"""Options of the papers' other systems. Each task has a section in `embeddings`."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal
@@ -20,70 +20,67 @@ class SimilarityOptions(Options):
     """Task similarity: labelled pairs, KL objective (Tai et al. 2015; Wieting & Gimpel 2017)."""
 
     data: InputFiles
-    """Files or folders of labelled pairs: SICK with its own split, or STS, each data set of which
-    is split 40/10/50 into training, development and test."""
+    """Files or folders of labelled pairs: SICK with its own split, or STS. Each data set of STS is
+    split 40/10/50 into training, development and test."""
     start: InputFile | None = None
-    """Folder of a trained model: training starts from its encoder, and `lambda_c` and
-    `lambda_w` pull towards it."""
+    """Folder of a trained model. Training starts from its encoder, and `lambda_c` and `lambda_w`
+    regularise towards its weights."""
     units: Size = 50
-    """Units of the hidden layer over products and distances."""
+    """Number of units of the hidden layer."""
     held_out: Fraction | None = 0.1
-    """Fraction of SICK's training pairs left out, to choose the epoch; null: SICK's trial pairs
-    choose it, as in W&G."""
+    """Fraction of SICK's training pairs with which the epoch is chosen. null: use SICK's trial
+    pairs instead, as in W&G."""
 
 
 class MaLSTMOptions(Options):
     """Task malstm: labelled pairs, distance of LSTM states (Mueller & Thyagarajan 2016)."""
 
     data: InputFiles
-    """Files or folders of labelled pairs: SICK, or STS. If SICK's test pairs are present, SICK's
-    trial pairs are also training pairs. Otherwise, the trial pairs are used for the test. Each data
-    set of STS is split 40/10/50 into training, development and test."""
+    """Files or folders of labelled pairs: SICK, or STS. If SICK's test pairs are present, its trial
+    pairs are training pairs. Each data set of STS is split 40/10/50 into training, development and
+    test."""
     pretrain: list[InputFile] = Field(default=[])
-    """Files or folders of other labelled pairs to train on first, on any scale."""
+    """Files or folders of labelled pairs to train on first. Labels may have any scale."""
     synonyms: InputFile | None = None
-    """A thesaurus to make more training pairs with: a WordNet folder, PPDB text or a lexicon."""
+    """A thesaurus with which training pairs are added: a WordNet folder, PPDB or a lexicon."""
     augmented: Count = 10_022
-    """Number of pairs made with synonyms."""
+    """Number of training pairs to add with synonyms."""
     held_out: Fraction = 0.3
-    """Fraction of SICK's training pairs, and of `pretrain`, left out to choose the epoch."""
+    """Fraction of SICK's training pairs and of `pretrain` with which the epoch is chosen."""
     patience: Count = 20
     """Training ends after this many epochs without improvement."""
     calibrate: bool = True
-    """Predict labels by local-linear regression on the distance, not by the distance itself."""
+    """Predict labels by a local-linear regression on the similarity."""
     entailment: bool = True
-    """Report SICK's entailment with a support vector machine on the vectors."""
+    """Train a support vector machine on the vectors for SICK's entailment task."""
 
 
 class PhrasesOptions(Options):
     """Task phrases: phrase pairs, contrastive margin on dot products (Zhou, Huang & Ji 2017)."""
 
     table: InputFile
-    """Phrase pairs: the output of `paraloom papers extract-phrases`, PPDB, or tab-separated; plain
-    or gzip. To train on a phrase task's own data: the folder of SemEval-2013 5(a), or a file of
-    Turney's (2012) training questions."""
+    """Phrase pairs: a table of `paraloom papers extract-phrases`, PPDB, or tab-separated pairs. For
+    training on a task: the folder of SemEval-2013 5(a), or Turney's (2012) training questions."""
     samples: Count = 29
-    """k: random phrases of the table that serve as negatives of each pair."""
+    """Number k of random phrases that serve as negatives of each pair."""
     fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Fraction of the training pairs, sampled at random, to train on."""
+    """Random fraction of the training pairs to train on."""
     held_out: Rate = 0.1
-    """Fraction of the pairs left out for the test; as many are left out to choose the epoch. The
-    test is to find the paraphrase among 100."""
+    """Fraction of the pairs for the test. The same fraction is used to choose the epoch. The test
+    is to find the paraphrase among 100 phrases."""
     split: Literal["pairs", "phrases"] = "pairs"
-    """What is left out at random: pairs, or phrases with all their pairs, so that one phrase of
-    each test pair is new."""
+    """pairs: hold out random pairs. phrases: hold out random phrases with all their pairs."""
     development: InputFile | None = None
-    """Data that choose the epoch instead of left-out pairs: the folder of SemEval-2013 5(a), of
-    which the training set is used, or a file of Turney's (2012) training questions."""
+    """Data with which the epoch is chosen, instead of held-out pairs: the folder of SemEval-2013
+    5(a) (its training set), or Turney's (2012) training questions."""
     dropout: Rate = 0.5
-    """Fraction of the components of the network's output set to zero."""
+    """Fraction of the components of each output vector that are set to zero."""
     train_words: bool = False
-    """Train `initial_vectors`, too; random word vectors are always trained. An average of vectors
-    that are not trained is the paper's baseline, without any training."""
+    """Whether to train `initial_vectors`. Random word vectors are always trained."""
     margin: PositiveNumber = 1.0
-    """δ: the paraphrase's dot product must exceed a negative's by this much."""
+    """δ: the dot product of a pair must exceed the dot product with a negative by this number."""
     learning_rate: PositiveNumber = 0.3
-    """Step size of plain gradient descent."""
+    """Step size of gradient descent."""
     clip: PositiveNumber = 5.0
     """Gradients with a larger norm are scaled down to this norm."""
 
@@ -92,22 +89,23 @@ class ContextOptions(Options):
     """Task context: predict the sentences before and after each (Zhelezniak et al. 2018)."""
 
     text: InputFiles
-    """Files of contiguous text, plain or gzip."""
+    """Files of contiguous text, which may be compressed."""
     format: Literal["plain", "czeng20", "lines"] = "plain"
     """plain: spaCy splits the text into sentences. czeng20: the last of six columns is a sentence.
     lines: each line is a sentence, as in the Toronto Books Corpus. In czeng20 and lines, empty
     lines separate documents."""
     decoder: Literal["gru", "bow"] = "gru"
-    """Predicts the two sentences: a layer-normalised GRU for each, or all words at once."""
+    """gru: a layer-normalised GRU predicts each neighbour word by word. bow: all words of both
+    neighbours are predicted at once."""
     max_words: Count = 30
-    """Longer sentences are truncated to this many words."""
+    """Maximum number of words of a sentence. Longer sentences are truncated."""
     vector: Literal["encoder", "concat", "mean"] = "encoder"
-    """Vector of a sentence: the encoder's, or the states of both decoders, concatenated or
-    averaged."""
+    """Sentence vector: the output of the encoder, or the concatenated or averaged states of both
+    decoders."""
     steps: Size = 5
     """Number of words for which the decoders are unrolled."""
     expand: InputFile | None = None
-    """Word vectors; a linear map adds their other words to the vocabulary."""
+    """Word vectors whose words are added to the vocabulary after training, by a linear map."""
 
     def _check(self) -> None:
         if self.decoder == "bow" and self.vector != "encoder":
@@ -118,9 +116,9 @@ class ContextOptions(Options):
 
 
 class SystemOptions(EmbeddingOptions):
-    """The encoder and its training. Defaults are the papers' values where the papers agree.
+    """The encoder and its training. If the papers agree on a value, it is the default.
 
-    W&G is Wieting & Gimpel 2017, ParaNMT is Wieting & Gimpel 2018.
+    W&G is Wieting & Gimpel 2017. ParaNMT is Wieting & Gimpel 2018.
     """
 
     tasks: ClassVar[dict[str, Task]] = {
@@ -140,15 +138,14 @@ class SystemOptions(EmbeddingOptions):
     }
 
     cell: Literal["torch", "peephole", "normalised", "cho"] = "torch"
-    """Recurrent cell: torch's, an LSTM with peepholes (Gers et al. 2003) as in W&G, a
-    layer-normalised GRU, or the GRU of Cho et al. (2014), which resets states before the product
-    with weights."""
+    """Recurrent cell. torch: PyTorch's LSTM or GRU. peephole: an LSTM with peepholes (Gers et al.
+    2003), as in W&G. normalised: a layer-normalised GRU. cho: the GRU of Cho et al. (2014)."""
     scramble_variant: Literal["sentences", "after_negatives"] | None = None
-    """A variant of `scramble` (W&G, footnote 5): sentences are chosen singly, not both of a pair;
-    or negatives are chosen before words are shuffled. null: neither."""
+    """A variant of `scramble` (W&G, footnote 5). sentences: each sentence of a pair is chosen
+    separately. after_negatives: negatives are chosen before words are shuffled."""
     scramble_swaps: PositiveNumber | None = None
-    """λ: `scramble` swaps two words n times, with n from a Poisson distribution (W&G, footnote 5);
-    null: all words are shuffled."""
+    """λ: `scramble` swaps two words n times, where n has a Poisson distribution with mean λ (W&G,
+    footnote 5). null: all words are shuffled."""
     similarity: SimilarityOptions | None = None
     malstm: MaLSTMOptions | None = None
     phrases: PhrasesOptions | None = None
@@ -173,34 +170,34 @@ class SystemOptions(EmbeddingOptions):
         super()._check()
 
     def keys_in_use(self) -> Iterable[str]:
-        """All keys but the sections of other tasks."""
+        """All keys except the sections of other tasks."""
         others = self.tasks.keys() - {self.task}
         return [name for name in super().keys_in_use() if name not in others]
 
     @property
     def score(self) -> Literal["cosine", "dot"]:
-        """What the task trains: the cosines of vectors, or their dot products."""
+        """The function of two vectors that the task trains."""
         return "dot" if self.task in _DOT else "cosine"
 
     @property
     def start(self) -> str | None:
-        """The folder of the encoder that training starts from."""
+        """The folder of the model from which training starts."""
         return self.similarity.start if self.similarity else None
 
     @property
     def vector(self) -> str | None:
-        """What a sentence's vector is, if not the output of the encoder `model`."""
+        """A description of the sentence vector, unless it is the output of the encoder."""
         decoded = self.context is not None and self.context.vector != "encoder"
         return "made of the states of its decoders" if decoded else None
 
     def open_head(self, settings: dict[str, Any]) -> Any:
-        """The head with these settings."""
+        """Return a new head with these settings."""
         from paraloom.papers.heads import open_head
 
         return open_head(settings)
 
     def completed(self, encoder: Any, words: int) -> Any:
-        """The encoder; for the task `context`, with decoders that predict this many words."""
+        """Return the encoder. Task `context` adds decoders that predict `words` words."""
         section = self.context
         if section is None or self.task != "context":
             return encoder

@@ -1,4 +1,4 @@
-"""The variants of scrambling (W&G 2017, footnote 5), and training on pairs with them."""
+"""Variants of scrambling (W&G 2017, footnote 5)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -18,9 +18,10 @@ from paraloom.papers.options import SystemOptions
 def scrambled(
     sides: Sequence[Sentences], options: SystemOptions, random: np.random.Generator
 ) -> list[Sentences]:
-    """Scramble the words of the share `options.scramble` of n pairs, and return their sides. All
-    sides of a pair are scrambled or none, except in the variant `sentences`. With `scramble_swaps`,
-    which is λ, a sentence has n swaps of two words, where n has a Poisson distribution."""
+    """Scramble the words of a share `options.scramble` of the pairs, and return both sides.
+
+    Both sides of a pair are scrambled, unless the variant is `sentences`.
+    """
     count = len(next(iter(sides[0].values())).lengths)
     chosen = random.random(count) < options.scramble
     found: list[Sentences] = []
@@ -56,17 +57,17 @@ def _swapped(
 
 
 class VariantTrainer(PairTrainer):
-    """Trains on pairs with the variants of scrambling."""
+    """Trains on pairs with a variant of scrambling."""
 
     before: Sentences | None = None  # unscrambled sentences to select negatives from
 
     def scramble(self, sides: Sequence[Sentences], random: np.random.Generator) -> list[Sentences]:
-        """Return the sides with words in random order."""
+        """Return the sides with scrambled words."""
         assert isinstance(self.options, SystemOptions)
         return scrambled(sides, self.options, random)
 
     def train_on(self, batch: Pairs) -> None:
-        """Keep the unscrambled sentences for `after_negatives`, and train."""
+        """Train on a batch. In the variant `after_negatives`, store the unscrambled sentences."""
         assert isinstance(self.options, SystemOptions)
         after = self.options.scramble_variant == "after_negatives"
         self.before = join_all(batch.sides) if after else None
@@ -78,9 +79,9 @@ class VariantTrainer(PairTrainer):
         keys: NDArray[np.uint64],
         sources: NDArray[np.uint64] | None = None,
     ) -> NDArray[np.int64]:
-        """Return the negatives of the sentences, or of the unscrambled sentences."""
+        """Select negatives among the unscrambled sentences if they are stored."""
         return super().negatives(self.before or sentences, keys, sources)
 
 
 train = partial(paraphrases.train, trainer=VariantTrainer)
-"""Train on the pairs of the corpus or of files, as `paraloom train-embeddings` does."""
+"""Train on paraphrase pairs, with variants of scrambling."""

@@ -1,7 +1,6 @@
-"""Registers the papers' other systems: tasks and options, heads and encoders.
+"""Registers the options and encoders of the papers' other systems.
 
-`paraloom papers` imports this module before its commands. A program that opens a saved encoder of
-these kinds must import it, too.
+A program that opens a saved encoder of these systems must import this module.
 """
 
 from functools import partial
@@ -20,7 +19,7 @@ def _gran(pooling: Pooling, variant: Variant, meaning: str, **more: Any) -> Entr
     return Entry(meaning, recurrent(pooling, around=partial(GRAN, variant=variant), **more))
 
 
-_LSTMS = {  # these replace encoders of the product, and have more cells
+_LSTMS = {  # these replace encoders of the product, to support `cell`
     "lstm": recurrent("last"),
     "lstm-avg": recurrent("mean"),
     "bilstm": recurrent("last", both=True),

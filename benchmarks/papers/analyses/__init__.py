@@ -1,1 +1,1 @@
-"""The papers' analyses: one module for each, with its command."""
+"""The papers' analyses. Each module has an analysis and its command."""

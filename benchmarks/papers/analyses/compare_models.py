@@ -1,4 +1,4 @@
-"""Labelled pairs on which two models disagree most, relative to the labels (W&G 2017, 5.1)."""
+"""Labelled pairs whose scores by two models have the most different errors (W&G 2017, 5.1)."""
 
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
@@ -18,7 +18,7 @@ from paraloom.pipeline.commands.options import JsonFile, Sick, write_json
 
 
 class Disagreement(NamedTuple):
-    """A pair, its label, and the scores of both models on the scale of the label."""
+    """A pair, its label, and the scores of both models, rescaled to the scale of the label."""
 
     data: str
     first: str
@@ -30,11 +30,13 @@ class Disagreement(NamedTuple):
 def disagreements(
     models: tuple[ComparedModel, ComparedModel], data: Sequence[LabelledPairs], *, count: int = 10
 ) -> tuple[list[Disagreement], list[Disagreement]]:
-    """Return the `count` pairs with the largest advantage of the second model, then of the first.
-    The advantage is the difference of absolute errors. The largest comes first. Cosines are not
-    predicted labels, so they are rescaled for each data set: the lowest score becomes the lower end
-    of the labels' scale, and the highest score the upper end."""
-    found: list[tuple[float, Disagreement]] = []  # with the advantage of the second model
+    """Find the pairs for which the absolute errors of the models differ most.
+
+    Cosines are rescaled linearly, so that their range in a data set becomes the range of labels.
+    The result has `count` pairs on which the second model is better, and `count` pairs on which the
+    first model is better.
+    """
+    found: list[tuple[float, Disagreement]] = []  # (advantage of the second model, pair)
     for pairs in data:
         both = [
             _on_scale(model, scores(model.embed, pairs, model.compare), pairs) for model in models

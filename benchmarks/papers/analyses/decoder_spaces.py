@@ -1,7 +1,4 @@
-"""Comparison of the vector spaces of an encoder with decoders (Zhelezniak et al. 2018).
-
-The spaces are the encoder's vector, and the states of the decoders, concatenated or averaged.
-"""
+"""Comparison of the sentence vectors of an encoder with decoders (Zhelezniak et al. 2018)."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -27,23 +24,22 @@ _COMPARE = {"cosine": cosines, "dot": dots}
 
 
 class Space(NamedTuple):
-    """The choice of the sentence vector."""
+    """A kind of sentence vector."""
 
     vector: Vector
     steps: int = 0
-    """The number of words for which the decoders are unrolled, or 0 for the encoder's vector."""
+    """Number of words to unroll the decoders for; 0: use the output of the encoder."""
 
     def __str__(self) -> str:
         return f"{self.vector} {self.steps}" if self.steps else self.vector
 
 
 Correlations = dict[str, dict[str, Any]]
-"""Mean correlation × 100 over the data sets of each group, by comparison function: Pearson (`dot`),
-and Spearman (`dot_spearman`)."""
+"""Mean Pearson (`dot`) and Spearman (`dot_spearman`) correlation × 100, by group of data sets."""
 
 
 def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
-    """Return the model with another space and shared weights."""
+    """Return a model with the same weights and another kind of sentence vector."""
     encoder = copy.copy(_context(model))
     if space.steps and not encoder.decoders:
         raise UserError(f"{space}: a bow decoder has no states to unroll")
@@ -65,11 +61,7 @@ def compare_spaces(
     steps: int = 10,
     agree: Callable[[Scores, LabelledPairs], Any] = _agree,
 ) -> dict[Space, Correlations]:
-    """Return the correlations of each space with up to `steps` steps (Tables 1, 4 and 5).
-
-    Args:
-        agree: returns `pearson` and `spearman` of scores, as numbers or as arrays of equal shapes.
-    """
+    """Return the correlations of each space with up to `steps` steps (Tables 1, 4 and 5)."""
     found: dict[Space, Correlations] = {}
     for pairs in data:
         text = pa.concat_arrays([pairs.first, pairs.second])
@@ -110,13 +102,13 @@ def _context(model: SentenceEncoder) -> Context:
 def command(
     model: Model,
     steps: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Words to unroll decoders over.")
+        int, typer.Option(metavar="N", min=1, help="Number of words to unroll decoders for.")
     ] = 10,
     sts: Sts = None,
     sick: Sick = None,
     json: JsonFile = None,
 ) -> None:
-    """Compare the encoder's vector with the decoders' states, by dot product and cosine.
+    """Compare the encoder's vectors with the decoders' states, by correlation with human labels.
 
     The model must have been trained with `embeddings.task: context`.
     """

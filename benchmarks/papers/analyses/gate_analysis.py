@@ -1,7 +1,6 @@
 """The gates of a GRAN by part of speech and dependency label (W&G 2017, 5.2).
 
-A gate scales a word vector before averaging. Its L1 norm is the sum of its components between 0 and
-1, and is the weight of the word in the sentence.
+A gate scales a word vector before averaging. Its L1 norm measures the weight of the word.
 """
 
 import sys
@@ -35,11 +34,11 @@ from paraloom.pipeline.run.notices import notify
 
 
 class Norms(NamedTuple):
-    """L1 norms of gates by label. `NN nsubj` is a conjunction of both labels."""
+    """L1 norms of gates by label."""
 
     parts_of_speech: dict[str, Moments]
     dependencies: dict[str, Moments]
-    conjunctions: dict[str, Moments]
+    conjunctions: dict[str, Moments]  # by both labels, such as `NN nsubj`
 
 
 def gate_norms(
@@ -49,9 +48,11 @@ def gate_norms(
     *,
     max_tokens: int | None = None,
 ) -> Norms:
-    """Return the moments of the gates' L1 norms by label, with the largest mean first. With two
-    directions, the norm of a word is the mean of both. Sentences of more than `max_tokens` are left
-    out, because their parses are less certain (footnote 8: 15)."""
+    """Return the L1 norms of gates by label, in descending order of the mean.
+
+    In a bidirectional model, both gates of a word are averaged. Sentences of more than `max_tokens`
+    tokens are skipped, because their parses are less reliable (the paper uses 15, footnote 8).
+    """
     input, networks = _networks(model)
     by_label: tuple[dict[str, list[Moments]], ...] = tuple(defaultdict(list) for _ in range(3))
     for batch in batches:
@@ -72,9 +73,7 @@ def gate_norms(
 def labels_of(
     parser: Parser, sentences: Iterable[Sequence[str]]
 ) -> Iterator[list[tuple[str, str]]]:
-    """Yield the parts of speech and the dependency labels of the tokens of each sentence. A part of
-    speech is the fine-grained tag (for English, the Penn Treebank's), or else the coarse tag, or
-    else `–`."""
+    """Yield a list for each sentence, with (part of speech or `–`, dependency label) by token."""
     from spacy.tokens import Doc
 
     vocabulary = parser.pipeline.vocab
@@ -125,17 +124,17 @@ def command(
         ),
     ],
     least: Annotated[
-        int, typer.Option(metavar="N", help="Leave out labels with fewer words.")
+        int, typer.Option(metavar="N", help="Do not print labels with fewer words.")
     ] = 10,
     max_tokens: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Leave out sentences with more tokens.", min=1),
+        typer.Option(metavar="N", help="Skip sentences with more tokens.", min=1),
     ] = None,
     json: JsonFile = None,
 ) -> None:
-    """Print the gates' mean L1 norm by part of speech, by dependency label, and by both.
+    """Print the mean L1 norm of gates by part of speech, by dependency label, and by both labels.
 
-    Read one sentence per line on standard input.
+    Sentences are read from standard input, one per line.
     """
     encoder, parser = load_encoder(model), Parser(spacy)
     if parser.language not in (encoder.language, "xx"):

@@ -1,4 +1,4 @@
-"""Means and deviations that can be merged."""
+"""Means and standard deviations that can be merged."""
 
 import math
 from dataclasses import dataclass
@@ -9,17 +9,15 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The mean of `count` values, and the sum of their squared deviations from it. Moments can be
-    added (Chan, Golub & LeVeque 1979). Unlike sums of squares, they avoid cancellation, and the
-    same parts in the same order give the same bits."""
+    """Moments of a set of values. The moments of two sets can be added (Chan et al. 1979)."""
 
     count: int = 0
     mean: float = 0.0
-    squares: float = 0.0
+    squares: float = 0.0  # sum of squared deviations from the mean
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Return the moments of values in float64, where integer `weights` repeat the values.
+        """Compute the moments of values, [n]. Integer `weights`, [n], repeat the values.
 
         >>> Moments.of(np.array([1.0, 3.0])).deviation
         1.0
@@ -34,7 +32,7 @@ class Moments:
 
     @property
     def deviation(self) -> float:
-        """The population standard deviation, or 0 without values."""
+        """The population standard deviation, or 0 if there are no values."""
         return math.sqrt(self.squares / self.count) if self.count else 0.0
 
     def __add__(self, other: "Moments") -> "Moments":

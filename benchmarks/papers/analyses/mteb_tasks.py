@@ -1,4 +1,4 @@
-"""`paraloom papers mteb`: tasks of MTEB, run by the package mteb, which need not be installed."""
+"""Evaluation on tasks of MTEB, with the optional package mteb."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, write
 
 
 def find_tasks(names: Sequence[str]) -> dict[str, Any]:
-    """Return tasks of the package mteb by name, limited to their English part."""
+    """Return the English parts of tasks of the package mteb, by name."""
     try:
         import mteb
     except ImportError as error:
@@ -41,9 +41,10 @@ def find_tasks(names: Sequence[str]) -> dict[str, Any]:
 def run_mteb(
     models: Sequence[OpenedModel], tasks: Mapping[str, Any], data: Sequence[LabelledPairs]
 ) -> dict[str, Any]:
-    """Return `version`, and for each task `main_score`, `local` and the scores × 100 of the
-    `models`. A task whose pairs are all in `data` reads them from there, and `local` is true. The
-    package downloads other data."""
+    """Run tasks. If `data` lacks pairs of a task, mteb downloads them, and `local` is false.
+
+    `main_score` is the name of the score. The scores of the models are multiplied by 100.
+    """
     import mteb
 
     found: dict[str, Any] = {}
@@ -54,7 +55,7 @@ def run_mteb(
 
 
 def mteb_table(models: Sequence[str], results: dict[str, Any]) -> Table:
-    """Return a table with one row per task."""
+    """Format the results of `run_mteb` as a table with a row per task."""
     rows = []
     for name, found in results["tasks"].items():
         source = "--sts, --sick" if found["local"] else "fetched"
@@ -65,7 +66,6 @@ def mteb_table(models: Sequence[str], results: dict[str, Any]) -> Table:
 
 
 def _set_data(task: Any, data: Sequence[LabelledPairs]) -> bool:
-    """Give a task the pairs in `data`, if they are complete."""
     for benchmark in benchmarks(data):
         if benchmark.task == task.metadata.name and benchmark.complete:
             from datasets import Dataset
@@ -94,7 +94,7 @@ def _score(model: OpenedModel, name: str, task: Any) -> float:
         given = MTEBEncoder(ModelMeta.create_empty(), model.encoder)
     with (
         in_one_line(f"{name}: mteb cannot run it on {model.name}"),
-        warnings.catch_warnings(action="ignore"),  # of names in sentence-transformers
+        warnings.catch_warnings(action="ignore"),  # about names in sentence-transformers
     ):
         settings = {"cache": None, "co2_tracker": False, "show_progress_bar": False}
         sizes = {"batch_size": model.batch_sizes[0]}
@@ -103,23 +103,23 @@ def _score(model: OpenedModel, name: str, task: Any) -> float:
 
 
 class MTEBEncoder:
-    """One of our encoders in the form that the package requires (`EncoderProtocol`)."""
+    """An adapter from `SentenceEncoder` to the `EncoderProtocol` of mteb."""
 
     def __init__(self, meta: Any, encoder: SentenceEncoder) -> None:
         self.mteb_model_meta = meta
         self._encoder = encoder
 
     def encode(self, inputs: Iterable[dict[str, Any]], **_: Any) -> NDArray[np.float32]:
-        """Return the vectors of the texts in batches: [n, dim]."""
+        """Return the vectors of the n texts in all batches: [n, dim]."""
         return self._encoder.embed([text for batch in inputs for text in batch["text"]])
 
     def similarity(self, first: Any, second: Any) -> torch.Tensor:
-        """Return the cosines of all vectors with all others: [n, m]."""
+        """Return the cosine of each of n vectors with each of m vectors: [n, m]."""
         a, b = (normalize(torch.as_tensor(side)) for side in (first, second))
         return a @ b.T
 
     def similarity_pairwise(self, first: Any, second: Any) -> torch.Tensor:
-        """Return the cosines of the rows: [n]."""
+        """Return the cosine of each of n pairs of vectors: [n]."""
         return cosine_similarity(torch.as_tensor(first), torch.as_tensor(second))
 
 
@@ -130,8 +130,8 @@ def command(
     sick: Sick = None,
     json: JsonFile = None,
 ) -> None:
-    """STS and SICK tasks use the data in --sts and --sick if it is complete; mteb downloads all
-    other data. Tasks in several languages are run only on their English part.
+    """Only the English part of a task is run. STS and SICK tasks read the data in --sts and --sick
+    if they are complete. mteb downloads all other data.
     """
     found = find_tasks([name.strip() for name in tasks.split(",")])
     data = [*(read_sts(sts) if sts else []), *(read_sick(sick) if sick else [])]

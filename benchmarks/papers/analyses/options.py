@@ -1,4 +1,4 @@
-"""Options that commands for several models share."""
+"""Options and functions that several analyses share."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -15,7 +15,7 @@ Sts = Annotated[str | None, typer.Option(metavar="DIR", help="Folder with <year>
 
 
 def open_models(names: Sequence[str], data: str) -> list[OpenedModel]:
-    """Open models to compare, and print a notice for each model that is not for English `data`."""
+    """Open models, and print a notice for each model that is not for English `data`."""
     check_distinct(names, "models")
     opened = [open_model(name) for name in names]
     notify(of_models({each.name: each.encoder.language for each in opened if each.encoder}, data))

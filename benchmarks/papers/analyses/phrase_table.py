@@ -1,12 +1,11 @@
-"""The phrase table of a corpus: pairs of phrases that replace each other, with their counts.
+"""Extraction of a phrase table (pairs of phrases with their counts) from a corpus.
 
 Reference and translation are aligned by a longest common subsequence of their tokens. The spans
-between aligned tokens are candidate paraphrases, alone or with the aligned words next to them. For
-example, `he jumps off the wall` and `he is jumping from the wall` give `jumps off` with `is jumping
-from`, and `he jumps off` with `he is jumping from`.
+between aligned tokens are phrase pairs, with or without the aligned words next to them. For
+example, `he jumps off the wall` and `he is jumping from the wall` give the pairs (`jumps off`, `is
+jumping from`) and (`he jumps off`, `he is jumping from`).
 
-Each of several rounds reads the whole corpus, but counts only the phrase pairs that a hash assigns
-to the round, so that memory does not grow with the corpus. The table is the same on every runner.
+Each round reads the whole corpus, but counts only a part of the phrase pairs, to bound memory.
 """
 
 import gzip
@@ -38,14 +37,14 @@ from paraloom.pipeline.commands.options import RunFolder, beam_options
 from paraloom.pipeline.run.folder import as_made, read_run
 
 LONGEST = 6
-"""The largest number of words in a phrase."""
+"""Maximum number of words in a phrase."""
 
 SCHEMA = pa.schema([("phrase", pa.string()), ("paraphrase", pa.string()), ("count", pa.int64())])
-"""The columns of a phrase table. `phrase` precedes `paraphrase` in the order of their bytes."""
+"""The columns of a phrase table. `phrase` is the text whose bytes sort first."""
 ROWS = 2_000_000
 """Sentence pairs per round."""
 
-_PARTITIONS = 16  # of a round; one worker counts each partition
+_PARTITIONS = 16  # number of partitions per round, which are counted in parallel
 _BATCH = 4_096  # sentence pairs aligned at once
 
 
@@ -57,19 +56,11 @@ def count_phrases(
     min_count: int = 2,
     language: str = ENGLISH,
 ) -> int:
-    """Write the phrase table of the shards of `units` in PPDB's text form, compressed by gzip.
+    """Write the phrase table of a corpus in the format of PPDB, compressed by gzip.
 
-    A line is `[X] ||| phrase ||| paraphrase ||| Count=n`. The most frequent pairs come first.
-
-    Args:
-        table: path of the file, on any file system that Beam supports.
-        min_count: pairs that occur less often are left out.
-        language: the language of both sides.
-
-    Returns:
-        The number of pairs.
+    A line is `[X] ||| phrase ||| paraphrase ||| Count=n`. The most frequent pairs come first. Pairs
+    that occur less often than `min_count` are skipped. Returns the number of pairs in the table.
     """
-
     rounds = 1 + sum(unit.rows for unit in units) // ROWS
     with tempfile.TemporaryDirectory() as folder:
         parts = [Path(folder) / f"{number}.arrow" for number in range(rounds)]
@@ -99,7 +90,7 @@ def _concatenated(tables: Iterable[pa.Table]) -> pa.Table:
 def _count(
     unit: Unit, number: np.uint64, rounds: np.uint64, language: str
 ) -> Iterator[tuple[int, pa.Table]]:
-    pa.set_cpu_count(1)  # the runner decides how many units are counted in parallel
+    pa.set_cpu_count(1)  # the runner already counts units in parallel
     sides = read_shard(unit.shard, ["reference", "translation"]).to_batches(_BATCH)
     found = merge_phrases(
         find_phrases(PairText(batch["reference"], batch["translation"], language=language))
@@ -114,7 +105,6 @@ def _count(
 
 
 def _write(path: str, parts: Sequence[Path]) -> int:
-    """Merge the sorted tables of all rounds into one file, row by row."""
     number = 0
     with (
         storage.writing(path) as raw,
@@ -128,7 +118,7 @@ def _write(path: str, parts: Sequence[Path]) -> int:
 
 
 def _rows(part: Path) -> Iterator[tuple[int, str, str]]:
-    """Read a table with negated counts, so that rows sort by count, then by text."""
+    """Yield (negated count, phrase, paraphrase), so that the most frequent pairs sort first."""
     with pa.memory_map(str(part)) as source:
         reader = pa.ipc.open_file(source)
         for i in range(reader.num_record_batches):
@@ -137,11 +127,9 @@ def _rows(part: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def find_phrases(pairs: PairText) -> pa.Table:
-    """Return the phrase pairs of a block of sentence pairs, with their counts.
+    """Return the phrase table of a block of sentence pairs.
 
-    As in the filter of Zhou et al. (2017) for PPDB, words consist of letters, and one of the two
-    phrases has at least two words. The phrases of a pair always differ, because equal words are
-    aligned.
+    Words consist of letters, and a phrase of each pair has several words (Zhou et al. 2017).
 
     >>> pairs = PairText(pa.array(["It is very big ."]), pa.array(["It is huge ."]))
     >>> find_phrases(pairs).to_pylist()[0]
@@ -175,11 +163,10 @@ def merge_phrases(tables: Iterable[pa.Table]) -> pa.Table:
 
 
 def _gaps(reference: TokenIds, translation: TokenIds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the n pairs of unaligned spans, one of which may be empty.
+    """Find the n pairs of spans between aligned words. One span of a pair may be empty.
 
-    Returns:
-        The first tokens and the ends of the spans on both sides, int64 [2, n] each; and whether an
-        aligned word comes before and after them, bool [n, 2].
+    Returns the starts and the ends of the spans on both sides, int64 [2, n] each; and whether there
+    is an aligned word before and after the spans, bool [n, 2].
     """
     ids, other_ids = reference.ids.tolist(), translation.ids.tolist()
     offsets, other_offsets = reference.offsets.tolist(), translation.offsets.tolist()
@@ -188,7 +175,7 @@ def _gaps(reference: TokenIds, translation: TokenIds) -> tuple[np.ndarray, np.nd
         (first, last), (other, other_last) = offsets[row : row + 2], other_offsets[row : row + 2]
         edits = LCSseq.editops(ids[first:last], other_ids[other:other_last])
         start, other_start = first, other
-        for block in edits.as_matching_blocks():  # the last one is empty, at the end
+        for block in edits.as_matching_blocks():  # the last block is empty
             end, other_end = first + block.a, other + block.b
             if end > start or other_end > other_start:
                 found.append((start, other_start, end, other_end, start > first, end < last))
@@ -213,7 +200,7 @@ def command(
     min_count: Annotated[
         int,
         typer.Option(
-            metavar="N", min=1, help="Leave out phrase pairs that are rarer in the whole corpus."
+            metavar="N", min=1, help="Skip phrase pairs that occur less often in the corpus."
         ),
     ] = 2,
     out: Annotated[
@@ -221,9 +208,9 @@ def command(
         typer.Option(metavar="FILE", help="Table to write. Default: RUN/phrases.txt.gz."),
     ] = None,
 ) -> None:
-    """Write the phrase pairs by which the two sides of a run's sentence pairs differ, with counts.
+    """Extract a phrase table (pairs of phrases with counts) from the corpus of a run.
 
-    Workers on other machines need a shared folder for temporary files; set TMPDIR to it.
+    If workers run on several machines, set TMPDIR to a folder that all machines share.
     """
     shards = [s for receipt in receipts(storage.join(run, "corpus")) for s in receipt.shards]
     if not shards:

@@ -1,4 +1,4 @@
-"""Tests of phrase vectors: choice of the paraphrase, SemEval-2013 task 5(a), Turney 2012."""
+"""Tests of phrase vectors: choosing the paraphrase, SemEval-2013 task 5(a), Turney 2012."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, write_json
 from paraloom.pipeline.run.notices import notify, of_models
 
-_BLOCK = 100_000  # scores computed at once
+_BLOCK = 100_000  # number of scores to compute at once
 _SPLITS = ("train", "test")
 
 
@@ -32,9 +32,10 @@ def choose(
     among: int = 100,
     seed: int = 0,
 ) -> NDArray[np.bool_]:
-    """Return whether the right side of each pair scores highest among `among` phrases, bool [n].
-    The other phrases are sampled from `others`, which are distinct, without both sides of the pair.
-    The samples are the same for every model. A tie is an error (Zhou et al. 2017)."""
+    """Return whether the model finds each pair's paraphrase, bool [n] (Zhou et al. 2017).
+
+    A right phrase must score higher than `among` − 1 phrases, sampled from the distinct `others`.
+    """
     if len(others) < among + 1:
         raise UserError(f"{len(others)} phrases are too few to choose among {among}")
     texts = pa.concat_arrays([*pairs, others]).unique()
@@ -44,7 +45,7 @@ def choose(
     hits = []
     for start in range(0, len(pairs), max(1, _BLOCK // among)):
         here = slice(start, start + max(1, _BLOCK // among))
-        # Two more than needed: enough remain without both sides of the pair.
+        # Sample two more than needed, because both sides of the pair are removed.
         sampled = pool[_sample(random, len(left[here]), among + 1, len(pool))]
         own = (sampled == left[here, None]) | (sampled == right[here, None])
         order = np.argsort(own, axis=1, kind="stable")[:, : among - 1]
@@ -56,12 +57,11 @@ def choose(
 
 
 def percent_chosen(model: ComparedModel, pairs: PhrasePairs, others: pa.StringArray) -> float:
-    """Return the percentage of pairs whose paraphrase `choose` finds."""
+    """Return the percentage of pairs for which `choose` is true."""
     return 100 * float(choose(model, pairs, others).mean())
 
 
 def _sample(random: np.random.Generator, rows: int, count: int, size: int) -> NDArray[np.int64]:
-    """Sample `count` distinct numbers below `size` in each row. Duplicates are sampled again."""
     sampled = random.integers(size, size=(rows, count))
     again = np.arange(rows)
     while len(again):
@@ -74,14 +74,14 @@ def _sample(random: np.random.Generator, rows: int, count: int, size: int) -> ND
 
 
 class WordsAndPhrases(NamedTuple):
-    """SemEval-2013 task 5(a): does the phrase have the meaning of the word?"""
+    """n pairs of SemEval-2013 task 5(a)."""
 
     words: pa.StringArray
     phrases: pa.StringArray
-    same: NDArray[np.bool_]  # [n]
+    same: NDArray[np.bool_]  # [n], whether the phrase has the meaning of the word
 
     def take(self, rows: NDArray[np.bool_]) -> Self:
-        """Return the rows where a mask is true."""
+        """Return the pairs for which the mask `rows` is true."""
         mask = pa.array(rows)
         return type(self)(self.words.filter(mask), self.phrases.filter(mask), self.same[rows])
 
@@ -89,9 +89,10 @@ class WordsAndPhrases(NamedTuple):
 def read_semeval2013(
     folder: Path | str, splits: Sequence[str] = _SPLITS
 ) -> dict[str, WordsAndPhrases]:
-    """Read the training and the test set of the task's English part, by name. The published files
-    `en.trainSet.positiveInstances-v2`, `en.trainSet.negativeInstances-v2` and the two files of
-    `en.testSet` are in `folder` or one level below it. A line is a word, a tab and a phrase."""
+    """Read the English training set and test set of the task, by name.
+
+    The published files are in `folder` or one level below it. A line is a word, a tab and a phrase.
+    """
     found = {}
     for name in splits:
         words, phrases, same = [], [], []
@@ -109,8 +110,7 @@ def read_semeval2013(
 
 
 def semeval2013(model: ComparedModel, data: dict[str, WordsAndPhrases]) -> dict[str, float]:
-    """Return accuracy and F1 × 100 on the test set. The score threshold is the one with the highest
-    accuracy on the training set."""
+    """Return accuracy and F1 × 100 on the test set. The threshold is fitted on the training set."""
     scores = {name: _scores(model, part.words, part.phrases) for name, part in data.items()}
     threshold = _threshold(scores["train"], data["train"].same)
     predicted, same = scores["test"] >= threshold, data["test"].same
@@ -122,48 +122,46 @@ def semeval2013(model: ComparedModel, data: dict[str, WordsAndPhrases]) -> dict[
 
 
 def semeval2013_training(model: ComparedModel, data: WordsAndPhrases) -> float:
-    """Return the accuracy × 100 on a training set, with the best threshold for it."""
+    """Return the accuracy × 100 on a set, with the best threshold for the same set."""
     return semeval2013(model, dict.fromkeys(_SPLITS, data))["accuracy"]
 
 
 def _threshold(scores: Scores, same: NDArray[np.bool_]) -> float:
     order = np.argsort(-scores, kind="stable")
     scores, same = scores[order], same[order]
-    # right[i]: correct minus wrong predictions among the i highest scores
+    # right[i] is the number of correct minus wrong predictions among the i highest scores.
     right = np.concatenate([[0], np.cumsum(np.where(same, 1, -1))])
-    ends = np.append(scores[1:] < scores[:-1], True)  # equal scores are not separated
+    ends = np.append(scores[1:] < scores[:-1], True)  # a threshold cannot separate equal scores
     best = int(np.argmax(np.where(np.append(True, ends), right, -len(right))))
     around = np.concatenate([[np.inf], scores, scores[-1:]])[best : best + 2]
     return float(around.mean())
 
 
 class Question(NamedTuple):
-    """Turney 2012: which choice has the meaning of the stem's two words? The first one is right."""
+    """A question of Turney 2012: which choice has the meaning of the stem?"""
 
-    stem: str
-    choices: tuple[str, ...]
+    stem: str  # two words
+    choices: tuple[str, ...]  # the solution, both words of the stem, and further choices
 
     @property
     def reverse(self) -> str:
-        """The stem's words in reverse order."""
+        """The stem with its words in reverse order."""
         return " ".join(reversed(self.stem.split()))
 
     @property
     def five(self) -> list[str]:
-        """The choices without the two words of the stem. The solution is the first of them."""
+        """The solution and four other choices. The words of the stem are not among them."""
         return [self.choices[0], *self.choices[3:]]
 
 
 def is_turney2012(path: Path | str) -> bool:
-    """Return whether a file has Turney's questions rather than PPDB's ` ||| `."""
+    """Return whether a file contains Turney's questions rather than a phrase table."""
     _, line = next(numbered_lines(Path(path)), (1, ""))
     return line.count("|") == 7 and "|||" not in line
 
 
 def read_turney2012(path: Path | str) -> list[Question]:
-    """Read the published noun-modifier questions, one per line. A line is `stem | solution |
-    modifier | head | …`, followed by words that are similar to the modifier and the head, and by
-    two random words."""
+    """Read the published noun-modifier questions: `stem | solution | modifier | head | …`."""
     questions = []
     form = "a stem of two words and seven choices between bars"
     for number, columns in enumerate(_columns(Path(path), "|", 8, form), 1):
@@ -175,12 +173,11 @@ def read_turney2012(path: Path | str) -> list[Question]:
 
 
 def turney2012(model: ComparedModel, questions: list[Question]) -> dict[str, float]:
-    """Return the percentages of questions whose solution scores highest among 5 and 10 choices.
+    """Return the percentage of questions whose solution scores highest, for 5 and 10 choices.
 
-    If t choices are equal, the solution counts 1/t. Five choices are without the two words of the
-    stem. Ten choices also compare the same five with the stem's words in reverse order. A model
-    that ignores word order then has half as many points, such as the SUM of Zhou et al. (2017),
-    Table 1: 39.58 and 19.79.
+    The 10 choices are the 5 choices compared with the stem, and again compared with the reverse
+    stem. A model that ignores word order then has half the percentage (Zhou et al. 2017, Table 1).
+    If t choices have the highest score, the solution counts as 1/t.
     """
     stems = [question.stem for question in questions]
     reverse = [question.reverse for question in questions]
@@ -196,7 +193,7 @@ def turney2012(model: ComparedModel, questions: list[Question]) -> dict[str, flo
 
 
 def turney2012_mean(model: ComparedModel, questions: list[Question]) -> float:
-    """Return the mean of `turney2012` over both numbers of choices."""
+    """Return the mean of the percentages of `turney2012`."""
     return float(np.mean(list(turney2012(model, questions).values())))
 
 
@@ -222,7 +219,7 @@ def evaluate_phrases(
     semeval: dict[str, WordsAndPhrases] | None = None,
     questions: list[Question] | None = None,
 ) -> dict[str, Any]:
-    """Return the results of all tests that have data, by name."""
+    """Return the measures of each test whose data are given, by name of the test."""
     found: dict[str, Any] = {}
     if pairs is not None:
         found["choose among 100"] = {"accuracy": percent_chosen(model, pairs, pairs.phrases())}
@@ -231,7 +228,6 @@ def evaluate_phrases(
 
 
 def _split_of(encoders: Sequence[tuple[str, SentenceEncoder]]) -> HeldOut:
-    """Return how the training of all these models held out pairs."""
     options = (encoder.options for _, encoder in encoders)
     found = {of.phrases.split for of in options if isinstance(of, SystemOptions) and of.phrases}
     if len(found) > 1:
@@ -248,7 +244,7 @@ def command(
     ],
     table: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Phrase table: choose the paraphrase of each phrase."),
+        typer.Option(metavar="FILE", help="Phrase table. The test is to find the paraphrase."),
     ] = None,
     held_out: Annotated[
         float | None,
@@ -256,8 +252,8 @@ def command(
             metavar="SHARE",
             min=0,
             max=1,
-            help="Use only the pairs of the table that training held out for the test, with this "
-            "embeddings.phrases.held_out and the model's own embeddings.phrases.split.",
+            help="Use only the test pairs of the table, which training held out. SHARE is the "
+            "value of embeddings.phrases.held_out in the training.",
         ),
     ] = None,
     semeval2013: Annotated[

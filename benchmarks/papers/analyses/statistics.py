@@ -1,8 +1,4 @@
-"""Statistics of corpora side by side, as in ParaNMT's Table 2.
-
-The corpora are read twice: first to count words and parses for the entropies and the IDF, then to
-compute means over sentences and pairs.
-"""
+"""Statistics of corpora side by side, as in ParaNMT's Table 2."""
 
 from __future__ import annotations
 
@@ -35,20 +31,18 @@ from paraloom.pipeline.run.folder import as_made, is_run, read_run
 
 SIDES = ("reference", "translation")
 SAMPLED = 100_000
-"""The approximate maximum of pairs for the entropies, which are sampled by a hash of their texts.
+"""Number of pairs to sample for entropies, which grow with the number of pairs. As in the paper."""
 
-The paper samples as many: the entropy of words grows with the number of sentences."""
-
-_BATCH = 16_384  # rows in memory
-_MERGED = 64  # batches whose counts are kept before they are merged
+_BATCH = 16_384  # number of rows in memory
+_MERGED = 64  # number of batches before their counts are merged
 _GENRE = r"^(?P<genre>[A-Za-z][^-:]*)-.*-s[0-9]+$"  # CzEng's ids begin with the genre
 _KINDS = ("tokens", "idf", "vocabulary_entropy", "parse_entropy")
 _FIRST = [f"{side}_{kind}" for kind in _KINDS for side in SIDES]
-"""The statistics of every corpus. The scores of a corpus follow them."""
+"""The statistics to print first, for all corpora."""
 
 
 class Corpus(NamedTuple):
-    """Parquet files with references and translations."""
+    """A corpus in Parquet files."""
 
     files: Sequence[str]
     language: str = ENGLISH
@@ -62,16 +56,10 @@ class Corpus(NamedTuple):
 def describe(
     corpora: Sequence[Corpus], *, parser: Parser | None = None, idf: WordVectors | None = None
 ) -> list[dict[str, Moments]]:
-    """Compute the statistics of every corpus, by name.
+    """Return the statistics of each corpus (see `_FIRST`), of its scores and of its genres.
 
-    Args:
-        parser: computes the parses. Without it, their entropy is left out.
-        idf: the IDF of words. By default, words are counted over the references of all corpora.
-
-    Returns:
-        For each corpus, the moments of tokens, of the IDF of sentences and of the entropies of
-        words and parses on both sides, and of every score of the corpus. The mean of
-        `genre_<name>` is the share of CzEng's pairs in this genre.
+    The mean of `genre_<name>` is the share of a genre of CzEng. By default, the IDF of words is
+    computed from the references of all corpora.
     """
     counts = [_count(corpus, parser) for corpus in corpora]
     documents = [each.pop("documents") for each in counts]
@@ -83,7 +71,6 @@ def describe(
 
 
 def _count(corpus: Corpus, parser: Parser | None) -> dict[str, WordCounts]:
-    """Count words, parses and genres, and the words of all references (`documents`)."""
     share = min(1.0, SAMPLED / max(corpus.pairs, 1))
     parts = defaultdict[str, list[WordCounts]](list)
     parts["documents"] = []
@@ -106,7 +93,6 @@ def _count(corpus: Corpus, parser: Parser | None) -> dict[str, WordCounts]:
 
 
 def _of_counts(counts: Mapping[str, WordCounts]) -> dict[str, Moments]:
-    """Return the entropies, and the share of each genre, with the most frequent genre first."""
     found = {}
     for name, of in counts.items():
         occurrences = of.table["occurrences"].to_numpy()
@@ -114,16 +100,14 @@ def _of_counts(counts: Mapping[str, WordCounts]) -> dict[str, Moments]:
             found[f"{name}_entropy"] = entropy(occurrences)
             continue
         ones = dict(zip(of.table["word"].to_pylist(), occurrences.tolist(), strict=True))
-        for genre, often in Counter(ones).most_common():  # values: 1 for its pairs, else 0
+        for genre, often in Counter(ones).most_common():  # of values 1 (this genre) and 0
             share = often / occurrences.sum()
             found[f"genre_{genre}"] = Moments(int(occurrences.sum()), share, often * (1 - share))
     return found
 
 
 def entropy(occurrences: np.ndarray) -> Moments:
-    """Return the moments of −ln p over all occurrences. The mean is the entropy in nats.
-
-    p is the share of a kind among all occurrences.
+    """Return the moments of −ln p, where p are relative frequencies. The mean is in nats.
 
     >>> round(float(entropy(np.array([1, 1, 2])).mean / np.log(2)), 6)
     1.5
@@ -140,7 +124,7 @@ def _measure(corpus: Corpus, idf: WordVectors) -> dict[str, Moments]:
             if pa.types.is_floating(column.type):
                 values = column.drop_null().to_numpy(zero_copy_only=False)
                 found[name] = Moments.of(values[np.isfinite(values)])
-        # Last, since a column may have the name of a statistic
+        # Statistics replace columns with the same name.
         pairs = PairText(batch["reference"], batch["translation"], language=corpus.language)
         for name, moments in {**found, **sentence_moments(pairs, idf)}.items():
             total[name] += moments
@@ -148,8 +132,7 @@ def _measure(corpus: Corpus, idf: WordVectors) -> dict[str, Moments]:
 
 
 def sentence_moments(pairs: PairText, idf: WordVectors) -> dict[str, Moments]:
-    """Return the moments of each side's number of tokens and mean IDF. Empty sentences have no IDF.
-    An unknown word has the value of the row for unknown words, or 0 if there is no such row."""
+    """Return the moments of the number of tokens and of the mean IDF of the sentences, by side."""
     of_word = idf.at(idf.rows(pairs.vocabulary))[:, 0]
     found = {}
     for name, side in zip(SIDES, (pairs.reference, pairs.translation), strict=True):
@@ -161,10 +144,11 @@ def sentence_moments(pairs: PairText, idf: WordVectors) -> dict[str, Moments]:
 
 
 def top_levels(parser: Parser, texts: Iterable[str]) -> Iterator[str]:
-    """Yield the top two levels of the dependency parse of each text that has a token. The paper
-    takes the levels of constituency parses, which spaCy does not produce. The levels are the part
-    of speech of the root, and the relations of its direct dependents, from left to right. `A dog
-    runs fast.` gives `nsubj VERB advmod punct`. Sentences are separated by ` | `."""
+    """Yield the top two levels of the dependency parse of each text that is not empty.
+
+    For instance, `A dog runs fast.` gives `nsubj VERB advmod punct`. The paper uses constituency
+    parses, which spaCy does not produce.
+    """
     for doc in parser.parse(text for text in texts if len(text) <= parser.pipeline.max_length):
         roots = [token for token in doc if token.head.i == token.i]
         if roots:
@@ -177,7 +161,7 @@ def _dependents(root: Any) -> str:
 
 
 def genres(ids: pa.Array) -> pa.StringArray:
-    """Return the genre at the beginning of each of CzEng's ids, and null for other ids.
+    """Return the genre at the beginning of each id of CzEng, or null for other ids.
 
     >>> genres(pa.array(["subtitlesM-b2-00train-f000001-s8", "captions.cs:7"])).to_pylist()
     ['subtitlesM', None]
@@ -186,7 +170,6 @@ def genres(ids: pa.Array) -> pa.StringArray:
 
 
 def _count_kinds(values: pa.StringArray) -> WordCounts:
-    """Count whole values, without tokenising them."""
     counted = values.value_counts()
     words, occurrences = counted.field("values"), counted.field("counts")
     return WordCounts(len(values), pa.table([words, occurrences, occurrences], schema=COUNTS))
@@ -201,7 +184,6 @@ def _open(path: str) -> pq.ParquetFile:
 
 
 def _batches(corpus: Corpus, more: Callable[[pa.Field], bool]) -> Iterator[dict[str, pa.Array]]:
-    """Read the texts and the other columns for which `more` is true, in batches of rows."""
     for path in corpus.files:
         file = _open(path)
         columns = [*SIDES, *(field.name for field in file.schema_arrow if more(field))]
@@ -214,7 +196,7 @@ def _batches(corpus: Corpus, more: Callable[[pa.Field], bool]) -> Iterator[dict[
 
 
 def find_corpus(path: str) -> list[str]:
-    """Return the Parquet files of a run's corpus, of a folder, or the single file itself."""
+    """Return the Parquet files of a run's corpus or of a folder. `path` may also be one file."""
     if path.endswith(".parquet"):
         return [path]
     of_run = is_run(path)
@@ -273,7 +255,6 @@ def command(
 
 
 def _language(path: str) -> str | None:
-    """Return the language of the run in a folder or up to four levels above it."""
     parts = path.rstrip("/").split("/")
     for end in range(len(parts), max(len(parts) - 5, 0), -1):  # RUN/rounds/2/corpus/part.parquet
         if is_run(folder := "/".join(parts[:end])):

@@ -1,4 +1,4 @@
-"""`paraloom papers transfer`: logistic regression on sentence vectors, as in SentEval."""
+"""Evaluation of sentence vectors on classification tasks, as in SentEval."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,21 +18,16 @@ from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, OpenModels, write_json
 
 FOLDS = 10
-_STRENGTHS = (0.001, 0.01, 0.1)  # values of C, for features with variance 1
-_HELD_OUT = 0.1  # share of the training part that selects C
-PARAPHRASE = "1"  # the label of MRPC whose F1 counts
+_STRENGTHS = (0.001, 0.01, 0.1)  # values of C for standardised features
+_HELD_OUT = 0.1  # share of the training examples with which C is selected
+PARAPHRASE = "1"  # label of paraphrases in MRPC
 
 TaskScores = dict[str, float]
-"""In percent: `accuracy`, also `f1` for MRPC, or `pearson` for SICK-R."""
+"""`accuracy` (for MRPC, also `f1`), or `pearson` for SICK-R, in percent."""
 
 
 def transfer(models: Sequence[tuple[str, Embed]], folder: Path | str) -> dict[str, Any]:
-    """Evaluate models, given by name, on the tasks that have files below a folder.
-
-    Returns:
-        `tasks`, which has `tested`, `train` and `models` for each task, and the names of the
-        `missing` tasks.
-    """
+    """Evaluate models on the tasks whose files are below a folder."""
     found, missing = find_tasks(folder)
     tasks: dict[str, Any] = {}
     for task in found:
@@ -44,7 +39,7 @@ def transfer(models: Sequence[tuple[str, Embed]], folder: Path | str) -> dict[st
 
 
 def transfer_table(models: Sequence[str], results: dict[str, Any]) -> Table:
-    """Return a table with one row per task."""
+    """Format the results of `transfer` as a table with a row per task."""
     rows = []
     for name, of in results["tasks"].items():
         cells = (
@@ -59,16 +54,17 @@ def transfer_table(models: Sequence[str], results: dict[str, Any]) -> Table:
 
 
 def evaluate(embed: Embed, task: TransferTask, *, seed: int = 1) -> TaskScores:
-    """Return the scores of a logistic regression on a model's vectors. Tasks without a test part
-    are evaluated by cross-validation in `FOLDS`. A tenth of the training part selects the strength
-    of the regularisation."""
+    """Return the scores of a logistic regression on the vectors of a model.
+
+    Tasks without test examples are evaluated by cross-validation.
+    """
     return _judge(*predictions(embed, task, seed=seed), task.name)
 
 
 def predictions(
     embed: Embed, task: TransferTask, *, seed: int = 1
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the predictions of the regression of `evaluate`, and the true labels."""
+    """Return the predicted labels and the true labels of `evaluate`."""
     features, labels = _features(embed, task.train), task.train.labels
     if task.test is not None:
         other = _features(embed, task.test)
@@ -85,7 +81,7 @@ def _features(embed: Embed, examples: LabelledSentences) -> Vectors:
 
 
 def pair_features(embed: Embed, first: pa.StringArray, second: pa.StringArray) -> Vectors:
-    """Return |a − b| and a ⊙ b of the vectors of n pairs, concatenated: [n, 2 dim]."""
+    """Return |a − b| and a ⊙ b, concatenated, of the vectors a and b of n pairs: [n, 2 dim]."""
     a, b = embed_pairs(embed, first, second)
     return np.concatenate([np.abs(a - b), a * b], axis=1)
 
@@ -98,7 +94,6 @@ def _folds(labels: NDArray[Any], seed: int) -> Any:
 
 
 def _predictor(features: Vectors, labels: NDArray[Any], seed: int) -> Any:
-    """Fit a regression, and return it as a function of features."""
     order = np.random.default_rng(seed).permutation(len(labels))
     held_out, rest = np.split(order, [max(1, round(_HELD_OUT * len(order)))])
 
@@ -111,9 +106,11 @@ def _predictor(features: Vectors, labels: NDArray[Any], seed: int) -> Any:
 
 
 def _fit(features: Vectors, labels: NDArray[Any], strength: float) -> Any:
-    """Fit logistic regression on classes, or on whole numbers as classes (Tai et al. 2015). A
-    number between two whole numbers is an example of both classes, with weights whose mean is the
-    number. The prediction is the mean of the predicted distribution."""
+    """Fit a logistic regression, and return a function from features to labels.
+
+    A numeric label such as 3.2 is an example of class 3 with weight 0.8, and of class 4 with weight
+    0.2. The mean class is predicted (Tai et al. 2015).
+    """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler

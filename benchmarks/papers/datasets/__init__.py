@@ -1,1 +1,1 @@
-"""Data that only the papers' systems and analyses read, as they are published."""
+"""Readers of data for the papers' systems and analyses."""

@@ -1,4 +1,4 @@
-"""Contiguous text: sentences in order, document by document."""
+"""Contiguous text: the sentences of documents, in order."""
 
 import re
 import sys
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 
 TextFormat = Literal["plain", "czeng20", "lines"]
 
-_SENTENCES = 10_000  # of a block
+_SENTENCES = 10_000  # number of sentences in a block
 _GUTENBERG = re.compile(r"(?:\*\*\* ?)?(start|end) of (?:the |this )?project gutenberg", re.I)
-_COLUMNS = 6  # of czeng20; the last one is English
+_COLUMNS = 6  # number of columns in czeng20
 
 
 class TextBlock(NamedTuple):
     """Consecutive sentences of a file."""
 
     sentences: pa.StringArray  # [n]
-    documents: NDArray[np.int64]  # [n]: the number of each sentence's document in all files
+    documents: NDArray[np.int64]  # [n]: index of the document of each sentence
 
 
 def read_text(
     paths: Sequence[Path | str], format: TextFormat = "plain", language: str = ENGLISH
 ) -> Iterator[TextBlock]:
-    """Yield the sentences of files, plain or gzip, in blocks.
+    """Yield the sentences of files, which may be compressed, in blocks.
 
     - `plain`: empty lines separate paragraphs, which spaCy splits into sentences. Header and footer
-      of a Project Gutenberg book are left out.
-    - `czeng20`: a row is a sentence, in the last of six columns. Empty lines separate documents.
-    - `lines`: as `czeng20`, but a line is a sentence, as in the Toronto Books Corpus.
+      of a Project Gutenberg book are skipped.
+    - `czeng20`: the last of six columns is a sentence. Empty lines separate documents.
+    - `lines`: each line is a sentence (Toronto Books Corpus). Empty lines separate documents.
     """
     before = 0
     for path in map(Path, paths):
@@ -60,7 +60,7 @@ def read_text(
 
 
 class TextIds:
-    """Sentences as ids in memory-mapped files."""
+    """Sentences as word ids, in memory-mapped files."""
 
     def __init__(self, folder: Path) -> None:
         def mapped(name: str, dtype: type[np.generic]) -> NDArray[Any]:
@@ -68,16 +68,16 @@ class TextIds:
 
         self.sentences = RaggedIds(mapped("ids.i32", np.int32), mapped("offsets.i64", np.int64))
         self.middles: NDArray[np.int64] = mapped("middles.i64", np.int64)
-        """The sentences that have neighbours before and after them in their document."""
+        """Indices of the sentences that are neither the first nor the last of their document."""
 
     @classmethod
     def write(
         cls, folder: Path, blocks: Iterator[TextBlock], vocabulary: Vocabulary, *, max_words: int
     ) -> Self:
-        """Write sentences with tags, truncated to `max_words`. Empty sentences are skipped."""
+        """Write sentences, truncated to `max_words`, with tags. Empty sentences are skipped."""
         tags = tag_count(vocabulary.tags)
         end = count = 0
-        tail = np.zeros(0, np.int64)  # documents of the last two sentences that are written
+        tail = np.zeros(0, np.int64)  # documents of the last two sentences written
         with (
             atomic_folder(folder) as temporary,
             (temporary / "ids.i32").open("wb") as id_stream,
@@ -112,12 +112,10 @@ def _plain(path: Path, language: str) -> Iterator[tuple[int, str]]:
 
 
 def _rules(language: str) -> "Language":
-    """Return spaCy's tokeniser of a language, or the common one if spaCy has none. Languages
-    without spaces have a tokeniser of single characters."""
     import spacy
 
     if is_unspaced(language):
-        return spacy.blank("zh")
+        return spacy.blank("zh")  # splits into characters
     try:
         return spacy.blank(short_code(language))
     except ImportError:
@@ -125,7 +123,6 @@ def _rules(language: str) -> "Language":
 
 
 def _paragraphs(path: Path) -> Iterator[str]:
-    """Yield paragraphs as single lines. Of a Gutenberg book, only the text between its marks."""
     marks: dict[str, int] = {}
     for number, line in numbered_lines(path):
         if found := _GUTENBERG.match(line):
@@ -150,7 +147,7 @@ def _rows(path: Path, format: TextFormat) -> Iterator[tuple[int, str]]:
 
 
 def edges(offsets: NDArray[np.int64], *, head: bool = True, tail: bool = True) -> NDArray[np.bool_]:
-    """Mask the first and the last element of each ragged row. No row may be empty."""
+    """Mark the first and the last element of each ragged row, which must not be empty."""
     mask = np.zeros(offsets[-1], bool)
     if head:
         mask[offsets[:-1]] = True
@@ -160,7 +157,7 @@ def edges(offsets: NDArray[np.int64], *, head: bool = True, tail: bool = True) -
 
 
 def truncated(column: RaggedIds, max_words: int, *, tags: int) -> RaggedIds:
-    """Truncate sentences to `max_words` words each. Their `tags`, 0 or 2, remain."""
+    """Truncate sentences to `max_words` words. The tags (0 or 2 per sentence) are kept."""
     keep = positions(column.offsets) < max_words + tags // 2
     if tags:
         keep |= edges(column.offsets, head=False)

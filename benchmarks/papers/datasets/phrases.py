@@ -1,4 +1,4 @@
-"""Phrase pairs for training: the filter of Zhou et al. 2017, and held-out pairs."""
+"""Phrase pairs for training and test, filtered as by Zhou et al. 2017."""
 
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -25,7 +25,7 @@ class PhrasePairs(NamedTuple):
         return len(self.left)
 
     def take(self, rows: np.ndarray) -> Self:
-        """Return the pairs of `rows`, which are numbers or a mask."""
+        """Return the pairs at `rows` (indices or a mask)."""
         index = pa.array(np.flatnonzero(rows) if rows.dtype == bool else rows)
         return type(self)(self.left.take(index), self.right.take(index))
 
@@ -35,14 +35,9 @@ class PhrasePairs(NamedTuple):
 
 
 def read_phrase_pairs(path: Path | str, known: pa.StringArray | None = None) -> PhrasePairs:
-    """Read the usable pairs of a phrase table (see `read_phrases`), in lower case.
+    """Read the pairs of a phrase table that are `usable`, in lower case.
 
-    Pairs are left out if their phrases are equal, if both are single words, if they have characters
-    other than letters and spaces, or if they have a word outside `known`. A pair that occurs in
-    both directions is kept once.
-
-    Args:
-        known: the words that phrases may have. By default, all words are allowed.
+    A pair that occurs in both directions is returned once.
     """
     blocks = [
         usable(PhrasePairs(*map(pc.utf8_lower, sides)), known) for sides in phrase_blocks(path)
@@ -62,7 +57,11 @@ def read_phrase_pairs(path: Path | str, known: pa.StringArray | None = None) -> 
 
 
 def usable(pairs: PhrasePairs, known: pa.StringArray | None = None) -> PhrasePairs:
-    """Return the pairs that pass the paper's filter."""
+    """Return the pairs of different phrases of letters and spaces, not both of a single word.
+
+    Args:
+        known: the words that phrases may contain. By default, all words are allowed.
+    """
     several = pc.or_(*(pc.match_substring(side, " ") for side in pairs))
     letters = pc.and_(*(pc.match_substring_regex(side, _LETTERS) for side in pairs))
     keep = pc.and_(pc.and_(several, letters), pc.not_equal(*pairs))
@@ -73,7 +72,7 @@ def usable(pairs: PhrasePairs, known: pa.StringArray | None = None) -> PhrasePai
 
 
 class PhraseSplit(NamedTuple):
-    """Pairs for training, for selecting the epoch, and for the test."""
+    """Pairs for training, for selection of the epoch (development), and for the test."""
 
     train: PhrasePairs
     development: PhrasePairs
@@ -81,10 +80,11 @@ class PhraseSplit(NamedTuple):
 
 
 def split(pairs: PhrasePairs, held_out: float, by: HeldOut = "pairs") -> PhraseSplit:
-    """Split pairs at random: a share `held_out` for the test, the same share for development. With
-    `by="phrases"`, these are shares of the phrases, which are left out with all their pairs. A test
-    pair then has at least one phrase that training does not contain. Whether a pair or phrase is
-    left out depends only on its text."""
+    """Split pairs by a hash. Test and development pairs are a share `held_out` each.
+
+    With `by="phrases"`, these are shares of the phrases, which are held out with all their pairs.
+    At least one phrase of a test pair then does not occur in training.
+    """
     texts = [pc.binary_join_element_wise(*pairs, "\t")] if by == "pairs" else list(pairs)
     hashes = np.min([text_hashes(text) for text in texts], axis=0)
     ends = [threshold(held_out), threshold(2 * held_out)]

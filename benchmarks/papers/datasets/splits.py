@@ -1,4 +1,4 @@
-"""Splits of labelled pairs for training, for selecting the epoch and for the test, and synonyms."""
+"""Splits of labelled pairs, and more training pairs with synonyms."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +18,11 @@ from paraloom.models.embeddings.datasets.similarity import STS_SCALE, LabelledPa
 from paraloom.models.errors import UserError, in_one_line
 
 STS_SHARES = (0.4, 0.1, 0.5)
-"""Training, development and test shares of STS data sets (Wieting & Gimpel 2017, 4.3)."""
+"""Shares of STS data sets for training, development and test (Wieting & Gimpel 2017, 4.3)."""
 
 
 class LabelledSplit(NamedTuple):
-    """Pairs for training, pairs that select the epoch, and data sets to report."""
+    """Pairs for training, pairs for selection of the epoch, and test sets."""
 
     train: LabelledPairs
     development: LabelledPairs
@@ -32,15 +32,11 @@ class LabelledSplit(NamedTuple):
 def split(
     paths: Sequence[str], *, held_out: float | None, train_trial: bool = False
 ) -> LabelledSplit:
-    """Read labelled pairs and split them. The split depends only on the names of the data sets.
-
-    Each STS data set is split by `STS_SHARES`, and the parts are pooled. Of SICK's training pairs,
-    a share `held_out` selects the epoch, and the trial and test pairs are reported.
+    """Read labelled pairs, and split them in the same way in every run.
 
     Args:
-        held_out: with None, SICK's trial pairs select the epoch (W&G 4.3).
-        train_trial: whether the trial pairs are also training pairs, 5,000 in all, if there are
-            test pairs (MaLSTM).
+        held_out: share of SICK's training pairs for development. None: use the trial pairs (W&G).
+        train_trial: whether the trial pairs are training pairs if there are test pairs (MaLSTM).
     """
     sets = [data for path in paths for data in read_labelled(path)]
     if len({data.scale for data in sets}) > 1:
@@ -69,7 +65,7 @@ def split(
 
 
 def shares(data: LabelledPairs, sizes: Sequence[float]) -> list[LabelledPairs]:
-    """Split a data set at random into parts of these relative sizes."""
+    """Split a data set at random into parts whose shares are `sizes`. The seed is its name."""
     name = f"{data.group} {data.name}"
     random = np.random.default_rng(xxhash.xxh3_64_intdigest(name.encode()))
     order = random.permutation(len(data))
@@ -81,7 +77,7 @@ def shares(data: LabelledPairs, sizes: Sequence[float]) -> list[LabelledPairs]:
 
 
 def take(data: LabelledPairs, rows: NDArray[np.int64]) -> LabelledPairs:
-    """Return the pairs of `rows`."""
+    """Return the pairs at `rows`."""
     return replace(
         data,
         first=data.first.take(pa.array(rows)),
@@ -93,7 +89,7 @@ def take(data: LabelledPairs, rows: NDArray[np.int64]) -> LabelledPairs:
 
 
 def pool(sets: Sequence[LabelledPairs]) -> LabelledPairs:
-    """Join data sets. The result has entailment judgments if all sets have them."""
+    """Concatenate data sets. Entailment judgments are kept if all sets have them."""
     judged = [data.entailment for data in sets if data.entailment is not None]
     return LabelledPairs(
         group=sets[0].group if len(sets) == 1 else "pooled",
@@ -109,12 +105,11 @@ def pool(sets: Sequence[LabelledPairs]) -> LabelledPairs:
 _WORDNET = ("data.noun", "data.verb", "data.adj", "data.adv")
 
 Synonyms = Mapping[str, Sequence[str]]
-"""The synonyms of each word. All are single words in lower case."""
+"""The synonyms of each word, in lower case."""
 
 
 def read_synonyms(path: Path | str) -> Synonyms:
-    """Read a thesaurus: a WordNet folder (`data.noun` …), or a file for `read_phrases`. Synonyms
-    are the words of a synset, or paraphrases that are single words."""
+    """Read synonyms from a WordNet folder (`data.noun` …) or from a file for `read_phrases`."""
     path = Path(path)
     pairs = _wordnet(path) if path.is_dir() else read_phrases(path)
     found: dict[str, dict[str, None]] = {}
@@ -128,7 +123,6 @@ def read_synonyms(path: Path | str) -> Synonyms:
 
 
 def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield ordered pairs of words of a synset."""
     files = [folder / name for name in _WORDNET if (folder / name).is_file()]
     if not files:
         raise UserError(f"{folder}: no WordNet here (none of {', '.join(_WORDNET)})")
@@ -137,7 +131,7 @@ def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
             if line.startswith("  "):  # a line of the licence
                 continue
             with in_one_line(f"{file}: line {number} is no synset"):
-                # offset, file, type, number of words (hexadecimal), then each word and its sense
+                # offset, file, type, number of words (hexadecimal), (word, sense number) …
                 fields = line.split(" ")
                 words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
             # Adjectives may end in a marker, as in galore(ip).
@@ -145,9 +139,10 @@ def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def augmented(data: LabelledPairs, synonyms: Synonyms, count: int, *, seed: int) -> LabelledPairs:
-    """Return `count` copies of random pairs of `data`, with words replaced by synonyms. In each
-    pair, r words that have synonyms are replaced, where P(r) ∝ 2⁻ʳ. A pair without such words is
-    unchanged."""
+    """Return `count` copies of random pairs, in which words are replaced by random synonyms.
+
+    In each pair, r words are replaced, where P(r) = 2⁻ʳ, or fewer if fewer words have synonyms.
+    """
     random = Random(f"augment {seed}")
     sides = data.first.to_pylist(), data.second.to_pylist()
     rows = [random.randrange(len(data.scores)) for _ in range(count)]

@@ -1,8 +1,4 @@
-"""Classification data for the evaluation of sentence vectors, in the published formats.
-
-The formats are SentEval's (a file per class, `label:fine text`, `text <tab> label`), Kim's (`label
-text`), MRPC's and SICK's. Files are found by name, anywhere below a folder.
-"""
+"""Classification data for the evaluation of sentence vectors, in their published formats."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -25,8 +21,8 @@ class LabelledSentences:
     """n sentences or sentence pairs with labels."""
 
     first: pa.StringArray  # [n]
-    second: pa.StringArray | None = None  # [n], of pairs
-    labels: NDArray[Any]  # [n]: strings, or float64 for numbers on a scale
+    second: pa.StringArray | None = None  # [n], the second sentences of pairs
+    labels: NDArray[Any]  # [n]: classes (strings), or numbers on a scale (float64)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -37,24 +33,23 @@ _Reader = Callable[[Path], LabelledSentences]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TransferTask:
-    """A task whose files exist."""
+    """A task with its data."""
 
     name: str
     train: LabelledSentences
-    test: LabelledSentences | None  # None: no published split, or its file is missing
-    tested: str  # the reported part: 10-fold, dev, validation, trial or test
+    test: LabelledSentences | None  # None: use cross-validation
+    tested: str  # the part to report: 10-fold, dev, validation, trial or test
 
 
 class _Form:
-    """A published form of a task: its reader, its training files, and its tested file by part. The
-    first tested file that exists is reported."""
+    """A published form of a task: reader, training files, and test files in order of preference."""
 
     def __init__(self, read: _Reader, *train: str, **tests: str) -> None:
         self.read, self.train, self.tests = read, train, tests
 
 
 def find_tasks(folder: Path | str) -> tuple[list[TransferTask], list[str]]:
-    """Return the tasks with files below a folder, and the names of the missing tasks."""
+    """Find files by name below a folder. Return the tasks, and the names of missing tasks."""
     folder = Path(folder)
     files: dict[str, Path] = {}
     for path in sorted(folder.rglob("*")):
@@ -86,7 +81,6 @@ def _concatenate(files: list[LabelledSentences]) -> LabelledSentences:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the numbers and texts of non-empty rows, in UTF-8 or else Latin-1, as in older data."""
     with opened(path) as stream:
         data = stream.read()
     try:
@@ -99,15 +93,11 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _class_of_name(path: Path) -> LabelledSentences:
-    """Read a file of sentences of one class, which its suffix names."""
     texts = pa.array([line.strip() for _, line in _lines(path)], pa.string())
     return LabelledSentences(first=texts, labels=np.full(len(texts), path.suffix))
 
 
 def _rows(pattern: str, expected: str, *, header: bool = False) -> _Reader:
-    """Return a reader of rows whose pattern has the groups `first`, `label` and perhaps
-    `second`."""
-
     def read(path: Path) -> LabelledSentences:
         rows = []
         for number, line in islice(_lines(path), header, None):
@@ -125,7 +115,7 @@ def _rows(pattern: str, expected: str, *, header: bool = False) -> _Reader:
     return read
 
 
-# `label text`. TREC's labels are cut at the colon, as in `LABEL:fine`.
+# `label text`. In TREC, the label is the first part of `LABEL:fine`.
 _label_first = _rows(
     r"\s*(?=\S)(?P<label>[^ :]*)[^ ]* (?P<first>.*\S)\s*", "no text after the label {!r}"
 )

@@ -1,9 +1,7 @@
 """An encoder with decoders of the neighbouring sentences (Zhelezniak et al. 2018).
 
-The vector h of a sentence is trained so that decoders predict the sentences before and after it.
-With a log-linear (BOW) decoder, sentences with similar neighbours have a large dot product of h.
-With a GRU decoder, this is true of the decoder's states, because its outputs are log-linear in
-them. This optimal space needs no further training, only unrolled decoders.
+Decoders predict the sentences before and after a sentence from its vector h. Sentences with similar
+neighbours have a large dot product of h (BOW decoders) or of the decoders' states (GRU decoders).
 """
 
 from typing import Literal, NamedTuple
@@ -19,11 +17,11 @@ from paraloom.papers.datasets.contiguous_text import edges, truncated
 from paraloom.papers.encoders.gru import NormalisedGRU
 
 Vector = Literal["encoder", "concat", "mean"]
-INITIAL_RANGE = 0.1  # weights and word vectors start uniformly in ±0.1 (section 4)
+INITIAL_RANGE = 0.1  # initial weights are uniform in ±0.1 (section 4)
 
 
 class SentencesInContext(NamedTuple):
-    """n sentences with tags, and the sentences before and after each of them."""
+    """n sentences with tags, and the n sentences before and after them."""
 
     own: RaggedIds
     before: RaggedIds
@@ -36,23 +34,19 @@ class Sum(TokenEncoder):
     reads_order = False
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """Encode n sentences after the lookup."""
+        """Return the vectors of n sentences, [n, dim]."""
         return weighted_sums(batch, np.ones(len(batch.rows)))
 
 
 class Context(Encoder):
-    """An encoder with decoders. `vector` and `steps` may be changed after training.
-
-    The encoder and both decoders share the word vectors, and the decoders share their output
-    weights. A decoder reads the begin tag before the first word, and predicts the end tag after the
-    last word. The encoder reads the words and the end tag.
+    """An encoder with two decoders. `vector` and `steps` may be changed after training.
 
     Args:
-        decoder: `gru` for a normalised GRU for each neighbour with h as initial state, or `bow`.
-        outputs: the decoders predict this many words, from the beginning of the vocabulary.
-        vector: the sentence vector: h, or the states of both GRUs over `steps` words, concatenated
-            (`concat`) or averaged (`mean`).
-        max_words: sentences are truncated to this many words.
+        decoder: `gru` (two normalised GRUs with the initial state h) or `bow`.
+        outputs: number of words that the decoders can predict (the first words of the vocabulary).
+        vector: the sentence vector. `encoder` is h. `concat` and `mean` are the states of both GRUs
+            over `steps` words, concatenated or averaged.
+        max_words: number of words to which sentences are truncated.
     """
 
     outputs: int
@@ -77,12 +71,12 @@ class Context(Encoder):
         for name, parameter in self.named_parameters():
             if parameter.dim() > 1:
                 nn.init.uniform_(parameter, -INITIAL_RANGE, INITIAL_RANGE)
-            elif "bias" in name:  # gains of the normalisation stay 1
+            elif "bias" in name:  # the other vectors are gains of 1
                 nn.init.zeros_(parameter)
 
     @property
     def dim(self) -> int:  # type: ignore[override]  # it depends on `vector` and `steps`
-        """Length of a sentence vector."""
+        """Number of dimensions of a sentence vector."""
         copies = 2 * self.steps if self.vector == "concat" else 1
         return copies * self.encoder.dim
 
@@ -96,13 +90,15 @@ class Context(Encoder):
         return states.flatten(1) if self.vector == "concat" else states.mean(dim=1)
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """Return h of n sentences with tags, [n, hidden]."""
+        """Return h for n sentences with tags, [n, hidden]."""
         return self.encoder.encode(_trimmed(batch, head=True))
 
     @torch.no_grad()
     def unroll(self, codes: Tensor, steps: int) -> list[Tensor]:
-        """Return the states of each decoder, [n, steps, hidden]. After the begin tag, a decoder
-        reads the mean of all word vectors, weighted by the probabilities that it predicts."""
+        """Return the states of each decoder, [n, steps, hidden].
+
+        A decoder reads the mean word vector under the distribution that it predicted before.
+        """
         matrix = self.encoder.input.table
         vectors = matrix.current() if matrix.trained else matrix.weight
         predictable = vectors[: self.outputs]
@@ -119,13 +115,12 @@ class Context(Encoder):
         return found
 
     def loss(self, batch: SentencesInContext) -> Tensor:
-        """Return the mean of -ln p over the words and end tags of the neighbours."""
+        """Return the mean of −ln p over the words and end tags of both neighbours: a scalar."""
         n = len(batch.own.offsets) - 1
-        # A single lookup, so that every word vector has one gradient.
+        # Look up all sentences at once, so that each word vector has only one gradient.
         looked_up = self.encoder.input(join(batch))
         own, *neighbours = (_sentences(looked_up, i * n, (i + 1) * n) for i in range(3))
         codes = self.encode(own)
-        # The decoders predict all tokens but the begin tag.
         targets = [column.ids[~edges(column.offsets, tail=False)] for column in batch[1:]]
         if not self.decoders:
             chances = torch.log_softmax(self.to_words(codes), dim=1)
@@ -153,7 +148,6 @@ def _sentences(batch: RaggedBatch, start: int, end: int) -> RaggedBatch:
 
 
 def _trimmed(batch: RaggedBatch, *, head: bool = False, tail: bool = False) -> RaggedBatch:
-    """Return a batch without the first or the last token of every sentence."""
     rows = batch.rows[~edges(batch.offsets, head=head, tail=tail)]
     offsets = batch.offsets - (head + tail) * np.arange(len(batch.offsets))
     return batch._replace(rows=rows, offsets=offsets)

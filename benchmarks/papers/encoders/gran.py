@@ -14,21 +14,19 @@ Variant = Literal[1, 2, 3, 4, 5, "tanh", "relu"]
 
 
 class GRAN(nn.Module):
-    """One output aₜ per word, [nodes, dim], from its vector xₜ and the LSTM's state hₜ.
+    """A GRAN, which computes an output aₜ for each word.
 
-    The gates are σ = σ(Wₓ xₜ + Wₕ hₜ + b). The vector of a sentence is:
+    xₜ is the vector of the word, and hₜ is the state of the LSTM. The gates are σ and σ', each with
+    its own weights: σ(Wₓ xₜ + Wₕ hₜ + b). The vector of a sentence is, by variant:
 
         GRAN    the mean of aₜ = xₜ ⊙ σ  (Eq. 1)
         GRAN-2  the mean of aₜ = hₜ ⊙ σ
         GRAN-3  the last aₜ = aₜ₋₁ ⊙ σ + xₜ ⊙ σ', divided by the length
-        GRAN-4  as GRAN-3, but both gates also see aₜ₋₁
+        GRAN-4  as GRAN-3, but both gates also depend on aₜ₋₁
         GRAN-5  the mean of aₜ = xₜ ⊙ σ + hₜ ⊙ σ'
         tanh    the mean of aₜ = tanh(Wₓ xₜ + Wₕ hₜ + b), without a gate (footnote 2)
         relu    the mean of aₜ = max(0, Wₓ xₜ + Wₕ hₜ + b), without a gate (footnote 2)
 
-    With all gates at 1, GRAN is a Word Avg. GRAN-5 is a Word Avg with gates (1, 0), and an LSTM Avg
-    with gates (0, 1). The outputs of GRAN-3 and GRAN-4 are divided by the number of words up to
-    them.
     """
 
     def __init__(self, lstm: LSTM, dim: int, variant: Variant) -> None:
@@ -42,7 +40,7 @@ class GRAN(nn.Module):
         self.from_before = nn.Linear(dim, gates * dim, bias=False) if variant == 4 else None
 
     def forward(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
-        """Return the outputs at the nodes of the LSTM's trie, and the trie."""
+        """Return the outputs at the nodes of the LSTM's trie, [nodes, dim], and the trie."""
         words, states, gates, trie = self._read(batch)
         if self.variant in (3, 4):
             length = np.repeat(np.arange(1, len(trie.starts)), np.diff(trie.starts))
@@ -62,18 +60,17 @@ class GRAN(nn.Module):
 
     @property
     def averages_gated(self) -> bool:
-        """Whether the sentence is a mean of gated vectors."""
+        """Whether the vector of a sentence is a mean of gated vectors."""
         return self.variant in (1, 2, 5)
 
     def averaged_gate(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
-        """Return the gate of the averaged vectors, [nodes, dim] in (0, 1), and the trie. For
-        GRAN-5, it is the gate of the word vectors. Only variants with `averages_gated` have it."""
+        """Return the first gate, [nodes, dim] in (0, 1), and the trie. The variant must have
+        `averages_gated`."""
         assert self.averages_gated
         *_, gates, trie = self._read(batch)
         return torch.sigmoid(gates[:, : self.dim]), trie
 
     def _read(self, batch: RaggedBatch) -> tuple[Tensor, Tensor, Tensor, PrefixTrie]:
-        """Return the word vectors, the states, and the gates before the sigmoid, at every node."""
         states, trie = self.lstm(batch)
         gates = vectors_at(self.from_words(batch.vectors), trie.rows) + self.from_states(states)
         return vectors_at(batch.vectors, trie.rows), states, gates, trie

@@ -1,6 +1,6 @@
-"""Recurrent cells of the papers and the networks around them: GRUs, and LSTMs with peepholes.
+"""GRUs, and builders of recurrent encoders.
 
-Rows are selected by `index_select`, because the gradient of `x[rows]` is summed in no fixed order.
+`index_select` is used throughout, because the gradient of `x[rows]` is not deterministic.
 """
 
 from collections.abc import Callable
@@ -43,24 +43,22 @@ class GRU(nn.Module):
 
 
 class SteppedGRU(nn.Module):
-    """A GRU computed level by level on the batch's trie. Subclasses define its equations."""
+    """A GRU over the prefix trie of a batch. Subclasses define the equations."""
 
     dim: int
 
     def from_inputs(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the terms of gates, [n, 2 hidden], and of candidates, [n, hidden]."""
+        """Return the words' terms of gates, [n, 2 hidden], and of candidates, [n, hidden]."""
         raise NotImplementedError
 
     def following(self, gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
-        """Return the states after the states `before`, [n, hidden], given the words' terms."""
+        """Return the states that follow `before`, [n, hidden]. Other arguments: `from_inputs`."""
         raise NotImplementedError
 
     def forward(
         self, batch: RaggedBatch, initial: Tensor | None = None
     ) -> tuple[Tensor, PrefixTrie]:
-        """Return the states at the nodes of the batch's trie, [nodes, hidden], and the trie.
-        `initial` is the state before the first word of each sentence, [n, hidden]. By default it is
-        zero, and sentences share the states of common prefixes."""
+        """Return the states at the nodes of a trie, and the trie. `initial` is [n, hidden]."""
         vectors, batch_rows, offsets = batch
         trie = build_trie(batch_rows, offsets, share=initial is None)
         rows, parents = (torch.from_numpy(x).to(vectors.device) for x in (trie.rows, trie.parents))
@@ -79,12 +77,12 @@ class SteppedGRU(nn.Module):
         return torch.cat(states) if states else terms[1][:0], trie
 
     def step(self, inputs: Tensor, states: Tensor) -> Tensor:
-        """Return the states after one more word, [n, hidden], from word vectors [n, dim]."""
+        """Return the states, [n, hidden], after a step that reads word vectors, [n, dim]."""
         return self.following(*self.from_inputs(inputs), states)
 
 
 class ChoGRU(SteppedGRU):
-    """The GRU of Cho et al. 2014, as Zhou, Huang & Ji (2017, 2.2) write it.
+    """The GRU of Cho et al. 2014, in the form of Zhou, Huang & Ji (2017, 2.2).
 
         z = σ(W_z x + U_z h),  r = σ(Wᵣ x + Uᵣ h),  g = tanh(W x + U (r ⊙ h))
 
@@ -111,11 +109,11 @@ class ChoGRU(SteppedGRU):
 
 
 class NormalisedGRU(SteppedGRU):
-    """A GRU with layer normalisation of each sum (Ba et al. 2016, supplement).
+    """A GRU with layer normalisation LN (Ba et al. 2016, supplement).
 
         (z, r) = σ(LN(W₂ x) + LN(U₂ h)),  g = tanh(LN(W x) + r ⊙ LN(U h))
 
-    The next state is z ⊙ h + (1 - z) ⊙ g. The paper swaps z and 1 - z.
+    The next state is z ⊙ h + (1 - z) ⊙ g. In the paper, z and 1 - z are exchanged.
     """
 
     def __init__(self, dim: int, hidden: int) -> None:
@@ -141,13 +139,11 @@ class NormalisedGRU(SteppedGRU):
         return torch.lerp(torch.tanh(candidates + reset * own), before, keep)
 
     def _normalised(self, sums: Tensor, norms: nn.ModuleList) -> tuple[Tensor, Tensor]:
-        """Return normalised sums of gates, [n, 2 hidden], and of candidates, [n, hidden]."""
         gates, candidates = torch.split(sums, [2 * self.dim, self.dim], dim=1)
         return norms[0](gates), norms[1](candidates)
 
 
 def _first(initial: Tensor, trie: PrefixTrie, offsets: NDArray[np.int64]) -> Tensor:
-    """Return the initial states of the nodes on level 0, if no nodes are shared."""
     full = np.flatnonzero(np.diff(offsets))
     sentences = np.empty(len(full), np.int64)
     sentences[trie.paths[offsets[full]]] = full
@@ -155,7 +151,7 @@ def _first(initial: Tensor, trie: PrefixTrie, offsets: NDArray[np.int64]) -> Ten
 
 
 def cell_of(options: EmbeddingOptions) -> str:
-    """Return the cell of the options, which may be the product's options without this key."""
+    """Return the key `cell`. Options other than `SystemOptions` do not have this key."""
     return getattr(options, "cell", "torch")
 
 
@@ -165,7 +161,10 @@ def recurrent(
     both: bool = False,
     around: Callable[[LSTM, int], nn.Module] | None = None,
 ) -> Build:
-    """Return a builder of LSTMs, or of networks `around` an LSTM and the size of a word vector."""
+    """Return a builder of encoders with an LSTM in one direction, or in `both` directions.
+
+    `around` makes a network from an LSTM and the dimension of word vectors.
+    """
 
     def build(input: Input, options: EmbeddingOptions) -> Recurrent:
         cell, size = cell_of(options), options.hidden or input.dim
@@ -181,7 +180,7 @@ def recurrent(
 
 
 def gru(input: Input, options: EmbeddingOptions) -> Recurrent:
-    """Build a GRU in one direction."""
+    """Build an encoder with a GRU in one direction."""
     kinds: dict[str, type[GRU | SteppedGRU]]
     kinds = {"torch": GRU, "cho": ChoGRU, "normalised": NormalisedGRU}
     if (cell := cell_of(options)) not in kinds:

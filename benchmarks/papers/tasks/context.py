@@ -1,7 +1,7 @@
-"""The neighbours of each sentence in contiguous text (Zhelezniak et al. 2018).
+"""Training by prediction of the neighbours of each sentence (Zhelezniak et al. 2018).
 
-`model: word-sum` with a `bow` decoder is FastSent. `model: gru` with `cell: normalised` and `gru`
-decoders is skip-thought. The paper also has the two other combinations.
+`model: word-sum` with `decoder: bow` is FastSent. `model: gru` with `cell: normalised` and
+`decoder: gru` is skip-thought.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,15 +28,13 @@ from paraloom.papers.datasets.contiguous_text import TextIds, read_text
 from paraloom.papers.encoders.context import INITIAL_RANGE, Context, SentencesInContext
 from paraloom.papers.options import SystemOptions
 
-_POOL = 200_000  # sentences shuffled together
+_POOL = 200_000  # number of sentences to shuffle in memory
 
 
 def train(
     options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
-    """Train on contiguous text. The metrics are the trainer's (`pairs` are sentences with
-    neighbours on both sides), `sentences`, `vocabulary` (words), and `expanded` (words known only
-    by `expand`)."""
+    """Train on contiguous text, and return the metrics of the training."""
     section = options.context
     assert section is not None
     options = options.replace(tags=True, mega_batch=1)  # saved with the model
@@ -60,7 +58,7 @@ def train(
 def untrained(
     options: SystemOptions, texts: Iterable[pa.StringArray], seed: int, language: str = ENGLISH
 ) -> SentenceEncoder:
-    """Return a new model. Without initial vectors, its word vectors are drawn uniformly."""
+    """Return a new model. Unless there are initial vectors, the word vectors are uniform."""
     model = new_model(options, texts, seed, language=language)
     assert isinstance(model.encoder, Context)
     if not options.vector_file:
@@ -72,7 +70,7 @@ def untrained(
 
 
 class ContextTrainer(Trainer[SentencesInContext]):
-    """Trains by Adam on the loss of both neighbours."""
+    """Trains an encoder with decoders."""
 
     def train_on(self, batch: SentencesInContext) -> None:
         """Make one step on a mini-batch."""
@@ -83,7 +81,7 @@ class ContextTrainer(Trainer[SentencesInContext]):
 
 @dataclass
 class _Sentences(Pool[SentencesInContext]):
-    """Sentences with neighbours on both sides. None of them is left out."""
+    """Sentences with neighbours on both sides."""
 
     text: TextIds
     rows: NDArray[np.int64]
@@ -92,14 +90,12 @@ class _Sentences(Pool[SentencesInContext]):
         return len(self.rows)
 
     def take(self, rows: NDArray[np.int64]) -> SentencesInContext:
-        """Return the sentences of `rows` with their neighbours."""
+        """Return the sentences at `rows` with their neighbours."""
         found = (take(self.text.sentences, self.rows[rows] + shift) for shift in (0, -1, 1))
         return SentencesInContext(*found)
 
 
 class _Source:
-    """A text as pools of consecutive sentences, in a random order in each epoch."""
-
     def __init__(self, text: TextIds, paths: Sequence[str], seed: int) -> None:
         self.text, self.seed = text, seed
         self.rows, self.name = len(text.middles), str(paths[0])
@@ -111,9 +107,10 @@ class _Source:
 
 
 def expanded(model: SentenceEncoder, larger: WordVectors) -> tuple[SentenceEncoder, int]:
-    """Return the model with the words of `larger` added, and their number (Kiros et al. 2015, 2.2).
-    A linear map is fitted by least squares on the common words. It maps the other vectors to the
-    model's vectors. The decoders still predict only the words of the text."""
+    """Add the words of `larger` to the vocabulary of a model (Kiros et al. 2015, 2.2).
+
+    A linear map is fitted on the common words. Returns the model and the number of new words.
+    """
     assert isinstance(model.encoder, Context)
     vocabulary, matrix = model.vocabularies["words"], model.encoder.encoder.input.table
     own = vocabulary.words[vocabulary.specials :]

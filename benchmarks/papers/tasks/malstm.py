@@ -1,8 +1,7 @@
-"""MaLSTM: the distance of an LSTM's states of two sentences (Mueller & Thyagarajan 2016).
+"""MaLSTM: the distance between the last states of an LSTM (Mueller & Thyagarajan 2016).
 
-Word vectors are not trained. The LSTM starts from small Gaussian weights and open forget gates. It
-is first trained on other labelled pairs, if there are any, and then on the data and on copies of
-them with synonyms.
+The LSTM is first trained on the pairs of `pretrain`, and then on the data with `augmented` pairs.
+Word vectors are not trained.
 """
 
 from collections.abc import Sequence
@@ -27,19 +26,17 @@ from paraloom.papers.heads import Manhattan
 from paraloom.papers.options import SystemOptions
 from paraloom.papers.tasks.similarity import LabelTrainer, label_errors
 
-_SCALE = 0.01  # standard deviation of the initial weights, chosen on held-out pairs of SICK
+_SCALE = 0.01  # standard deviation of initial weights, selected on held-out pairs of SICK
 _FORGET = 2.5  # initial bias of the forget gates
 FOLDS = 5
 _C = (1.0, 10.0, 100.0)
-_GAMMA = (0.1, 0.3, 1.0)  # divided by the number of features
+_GAMMA = (0.1, 0.3, 1.0)  # to be divided by the number of features
 
 
 def train(
     options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
-    """Train a model that predicts labels on labelled pairs. The metrics are the trainer's, the
-    numbers of pairs, `bandwidth` (of the calibration), `test`, `uncalibrated` (the same without
-    calibration) and, for SICK, `entailment`."""
+    """Train on labelled pairs, and return the metrics of the training."""
     section = options.malstm
     assert section is not None
     data = split(section.data, held_out=section.held_out, train_trial=True)
@@ -85,7 +82,7 @@ def train(
 
 
 def initialise(encoder: nn.Module, seed: int) -> None:
-    """Set small Gaussian weights, zero biases, and open forget gates."""
+    """Set small Gaussian weights and zero biases. The biases of forget gates are `_FORGET`."""
     generator = torch.Generator().manual_seed(seed)
     networks = [module for module in encoder.modules() if isinstance(module, nn.LSTM)]
     if not networks:
@@ -110,9 +107,10 @@ def rescaled(data: LabelledPairs, scale: tuple[float, float]) -> LabelledPairs:
 def entailment(
     embed: Embed, train: LabelledPairs, tests: Sequence[LabelledPairs], *, seed: int
 ) -> dict[str, Any]:
-    """Train a one-versus-rest SVM with an RBF kernel on |a − b| and a ⊙ b. Cross-validation in
-    `FOLDS` selects C and γ. Features are standardised, which the paper does not mention.
-    `cross_validation` and the `accuracy` by data set are in percent."""
+    """Train an SVM with an RBF kernel on `pair_features`, and return its accuracy in percent.
+
+    Features are standardised, which the paper does not mention.
+    """
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.pipeline import make_pipeline

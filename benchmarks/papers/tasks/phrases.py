@@ -1,8 +1,6 @@
-"""Phrases by a contrastive margin on dot products (pairwise GRU; Zhou, Huang & Ji 2017).
+"""Training on phrase pairs with a margin on dot products (Zhou, Huang & Ji 2017).
 
-With `model: gru`, the vector of a phrase is the GRU's last state. Any other encoder can be used.
-With `initial_vectors`, pairs with other words are left out and the vectors are not trained, as in
-the paper.
+With `initial_vectors`, pairs with unknown words are left out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,8 +44,7 @@ from paraloom.papers.options import PhrasesOptions, SystemOptions
 def train(
     options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
-    """Train on phrase pairs. The metrics are the trainer's, `held_out` (pairs of the test),
-    `development_pairs`, and `choose_among_100` on the test pairs (None if they are too few)."""
+    """Train on phrase pairs, and return the metrics of the training."""
     section = options.phrases
     assert section is not None
     initial = load_vectors(Path(options.vector_file)) if options.vector_file else None
@@ -86,37 +83,34 @@ def train(
 
 
 _NONE = np.zeros(0, np.int64)
-AMONG = 100  # phrases, one of which is the paraphrase (Zhou et al. 2017, 3.1)
+AMONG = 100  # number of phrases among which the paraphrase is found (Zhou et al. 2017, 3.1)
 
 
 class PhraseData(NamedTuple):
-    """The data of a training. Without `contrasts`, contrast phrases are sampled from `phrases`."""
+    """The data of a training with n pairs."""
 
     phrases: pa.StringArray  # distinct
     train: PhrasePairs
-    contrasts: NDArray[np.int64] | None  # [n, c]: rows of `phrases`, or −1 for no phrase
-    development: Callable[[ComparedModel], float] | None  # higher is better
+    contrasts: NDArray[np.int64] | None  # [n, c]: indices of `phrases`, or −1; None: sample them
+    development: Callable[[ComparedModel], float] | None  # score of a model; higher is better
     development_pairs: int
     test: PhrasePairs
 
     def take(self, rows: NDArray[np.int64]) -> "PhraseData":
-        """Return the data with only these training pairs."""
+        """Return the data with only the training pairs at `rows`."""
         contrasts = None if self.contrasts is None else self.contrasts[rows]
         return self._replace(train=self.train.take(rows), contrasts=contrasts)
 
     def chosen(self, model: ComparedModel) -> NDArray[np.bool_] | None:
-        """Return whether each test pair's paraphrase is found, [n], or None with too few."""
+        """Return `choose` for the test pairs, or None if there are too few phrases."""
         enough = len(self.test) and len(self.phrases) > AMONG
         return choose(model, self.test, self.phrases) if enough else None
 
 
 def read_phrase_data(section: PhrasesOptions, known: pa.StringArray | None) -> PhraseData:
-    """Read the data of the task.
+    """Read a phrase table, or the training data of SemEval-2013 5(a) or Turney (2012).
 
-    A phrase task has no test pairs, because its test set is published with it.
-
-    Args:
-        known: the words with vectors. By default, all words are known.
+    Only phrase tables have test pairs here, because the test sets of the tasks are published.
     """
     path = Path(section.table)
     if path.is_dir():
@@ -147,7 +141,6 @@ def _of_table(path: Path, section: PhrasesOptions, known: pa.StringArray | None)
 
 
 def _of_semeval(folder: Path, held_out: float) -> PhraseData:
-    """Return words and phrases with the same meaning. Any training phrase may be a contrast."""
     data = read_semeval2013(folder, ("train",))["train"]
     development = text_hashes(data.phrases) < threshold(held_out)
     words, phrases, same = data.take(~development)
@@ -158,9 +151,11 @@ def _of_semeval(folder: Path, held_out: float) -> PhraseData:
 
 
 def _of_turney(path: Path, held_out: float) -> PhraseData:
-    """Return two examples for each question. The first has the stem, the solution and the other
-    choices (5 choices). The second has the solution, the stem and the stem's words in reverse order
-    (10 choices)."""
+    """Return two pairs for each question.
+
+    In the first pair (stem, solution), the contrasts are the other choices. In the second pair
+    (solution, stem), the contrast is the reverse stem.
+    """
     questions = read_turney2012(path)
     hashes = text_hashes(pa.array([question.stem for question in questions]))
     train, development = list[Question](), list[Question]()
@@ -188,11 +183,11 @@ def _of_turney(path: Path, held_out: float) -> PhraseData:
 
 @dataclass(frozen=True, eq=False)
 class PhraseExamples(Pool["PhraseExamples"]):
-    """n pairs (p₁, p₂) with their contrast phrases, as rows of a list of phrases."""
+    """n pairs with their contrast phrases, as indices of phrases."""
 
     left: NDArray[np.int64]  # [n]
     right: NDArray[np.int64]  # [n]
-    contrasts: NDArray[np.int64] | None = None  # [n, c], −1 for none; None: sampled
+    contrasts: NDArray[np.int64] | None = None  # [n, c], −1 for no phrase; None: sample them
     identical: int = 0
     empty: int = 0
 
@@ -208,8 +203,7 @@ class PhraseExamples(Pool["PhraseExamples"]):
 def examples_of(
     data: PhraseData, vocabularies: Mapping[Kind, Vocabulary]
 ) -> tuple[PhraseExamples, Sentences]:
-    """Return the pairs, and the distinct phrases that contrasts are sampled from, as ids. Pairs of
-    equal ids are left out."""
+    """Return the pairs, and the distinct phrases as ids. Pairs of equal ids are left out."""
     ids = ids_by_kind(vocabularies, data.phrases)
     _, first, row = np.unique(
         fingerprints(next(iter(ids.values()))), return_index=True, return_inverse=True
@@ -224,14 +218,10 @@ def examples_of(
 
 
 class PhraseTrainer(Trainer[PhraseExamples]):
-    """Trains by plain gradient steps. `fit` leaves the weights of the epoch with the best score.
+    """Trains by plain gradient descent.
 
-    Args:
-        phrases: contrasts are sampled from these, uniformly and for each pair separately.
-        train_words: whether to train word vectors. If not, an encoder without other weights is not
-            trained.
-        evaluate: returns the score of the present weights. Without it, `fit` leaves the last
-            weights.
+    The indices of examples refer to `phrases`. `evaluate` scores the current weights, and `fit`
+    selects the best epoch. Without `evaluate`, the last weights are used.
     """
 
     adam = False
@@ -253,12 +243,12 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         super().__init__(encoder, source, options.replace(**steps), seed, evaluate=evaluate)
 
     def new_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
-        """Return plain gradient descent, with the gradient of λ_c ‖W‖²."""
+        """Return plain gradient descent with the regularisation λ_c ‖W‖²."""
         rate, decay = self.options.learning_rate, 2 * self.options.lambda_c
         return torch.optim.SGD(weights, rate, weight_decay=decay, fused=True)
 
     def fit(self) -> Progress:
-        """Train to the end, and leave the best or last weights."""
+        """Train, unless the encoder has no weights to train."""
         if not self.weights and not self.matrices:
             if self.evaluate is not None:
                 self.progress.best = self.evaluate()
@@ -267,8 +257,7 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         return super().fit()
 
     def contrasts(self, batch: PhraseExamples) -> NDArray[np.int64]:
-        """Return the contrast phrases of the next step, [n, k], or −1 for no phrase or one of the
-        pair."""
+        """Return indices of contrast phrases, [n, k]. Phrases of the pair itself become −1."""
         found = batch.contrasts
         if found is None:
             random = np.random.default_rng([self.seed, self.progress.step])
@@ -278,7 +267,7 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         return np.where(own, -1, found)
 
     def train_on(self, batch: PhraseExamples) -> None:
-        """Make one step on a mini-batch. Every phrase in it is encoded once."""
+        """Make a step on a mini-batch, in which each phrase is encoded only once."""
         rows = self.contrasts(batch)
         n, k = rows.shape
         every = np.concatenate([batch.left, batch.right, rows.clip(min=0).ravel()])
@@ -293,7 +282,7 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         self.optimizer_step(contrastive_loss(left, right, contrasts, allowed, margin))
 
     def metrics(self) -> dict[str, Any]:
-        """Return the metrics of any trainer, the best score, its epoch, and the last epoch."""
+        """Return the metrics of the training."""
         untrained = {} if self.progress.step else {"pairs": self.source.rows, "loss": None}
         found = {**super().metrics(), **untrained, "development": self.progress.best}
         best = self.evaluations() if self.progress.evaluations else {}
@@ -303,12 +292,11 @@ class PhraseTrainer(Trainer[PhraseExamples]):
 def contrastive_loss(
     left: Tensor, right: Tensor, contrasts: Tensor, allowed: Tensor, margin: float
 ) -> Tensor:
-    """Return the mean over n pairs (p₁, p₂) of the hinges over their k contrast phrases cᵢ, a
-    scalar:
+    """Return the mean loss of n pairs (p₁, p₂) with k contrast phrases cᵢ each, a scalar.
 
         Σᵢ max(0, δ - p₁·p₂ + p₁·cᵢ)                                (Zhou, Huang & Ji 2017, 2.4)
 
-    `contrasts` are [n, k, dim]. `allowed`, [n, k], is 1 where a contrast phrase counts, else 0.
+    `contrasts` are [n, k, dim]. `allowed`, [n, k], is 1 for contrast phrases that count, or 0.
     """
     hinges = margin - torch.linalg.vecdot(left, right).unsqueeze(1)
     hinges = hinges + (contrasts @ left.unsqueeze(2)).squeeze(2)

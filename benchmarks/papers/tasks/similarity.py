@@ -1,9 +1,4 @@
-"""Training on labelled pairs, and the KL objective (Tai et al. 2015; Wieting & Gimpel 2017, 4.3).
-
-With `start`, the encoder is a trained one ("universal"), and `lambda_c` and `lambda_w` pull its
-weights and its word vectors towards their initial values. Without `start`, weights are pulled
-towards zero, and word vectors towards the initial ones.
-"""
+"""Training on labelled pairs, with the KL objective of Tai et al. 2015 (W&G 2017, 4.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +30,7 @@ from paraloom.papers.scrambling import scrambled
 
 @dataclass
 class LabelledExamples(Pool["LabelledExamples"]):
-    """n labelled pairs as ids."""
+    """n labelled pairs as word ids."""
 
     first: Sentences
     second: Sentences
@@ -46,7 +41,7 @@ class LabelledExamples(Pool["LabelledExamples"]):
 
     @classmethod
     def of(cls, data: LabelledPairs, model: SentenceEncoder) -> Self:
-        """Convert a data set to ids of the model's vocabularies."""
+        """Convert a data set to the ids of a model."""
         kinds = model.vocabularies
         first, second = (ids_by_kind(kinds, side) for side in (data.first, data.second))
         return cls(first, second, torch.from_numpy(data.scores).float())
@@ -58,9 +53,12 @@ class LabelledExamples(Pool["LabelledExamples"]):
 
 
 class LabelTrainer(Trainer[LabelledExamples]):
-    """Trains a model with a head. `fit` leaves the weights of the best epoch. `lambda_w` pulls the
-    word vectors towards their initial values. `lambda_c` pulls all other weights towards zero or,
-    with `anchored`, towards their initial values. With Adadelta, word vectors are not trained."""
+    """Trains a model with a head, and selects the best epoch.
+
+    `lambda_w` regularises word vectors towards their initial values. `lambda_c` regularises other
+    weights towards zero, or the encoder towards its initial weights (`anchored`). Adadelta does not
+    train word vectors.
+    """
 
     def __init__(
         self,
@@ -96,7 +94,7 @@ class LabelTrainer(Trainer[LabelledExamples]):
         }
 
     def new_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
-        """Return Adam or Adadelta. `add_gradients` adds the regularisation."""
+        """Return Adam or Adadelta, without regularisation (see `add_gradients`)."""
         if self.adam:
             return torch.optim.Adam(weights, self.options.learning_rate, fused=True)
         return torch.optim.Adadelta(weights, 1.0, rho=0.95, eps=1e-6)
@@ -118,7 +116,7 @@ class LabelTrainer(Trainer[LabelledExamples]):
         self.optimizer_step(self.label_head.loss(first, second, batch.labels.to(self.device)))
 
     def add_gradients(self) -> None:
-        """Add the gradient of λ ‖θ − θ₀‖², where θ₀ is zero for the weights of the head."""
+        """Add the gradient of the regularisation λ_c ‖θ − θ₀‖²."""
         if self.options.lambda_c:
             for name, weight in self.weights.items():
                 if weight.grad is not None:
@@ -126,17 +124,14 @@ class LabelTrainer(Trainer[LabelledExamples]):
                     weight.grad.add_(away, alpha=2 * self.options.lambda_c)
 
     def metrics(self) -> dict[str, Any]:
-        """Return the selected epoch and its score on the development data."""
+        """Return the selected epoch, its score on the development pairs, and the time."""
         found = self.evaluations()
         kept = {key: found[key] for key in ("development", "best_epoch", "epochs")}
         return {**kept, "seconds": round(self.progress.seconds, 2)}
 
 
 def label_errors(model: ComparedModel, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
-    """Return Pearson, Spearman and mean squared error of predicted labels, by data set.
-
-    With several data sets, `mean` has the averages.
-    """
+    """Return the errors and correlations of predicted labels, by data set, and their `mean`."""
     found: dict[str, Any] = {}
     for data in sets:
         predicted = scores(model.embed, data, model.compare)
@@ -152,13 +147,13 @@ def label_errors(model: ComparedModel, sets: Sequence[LabelledPairs]) -> dict[st
 
 
 SHAPE = ("model", "dim", "hidden", "cell", "combine", "mix", "tags")
-"""The options that an encoder's weights depend on."""
+"""The options that determine the weights of an encoder."""
 
 
 def train(
     options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
-    """Train a model that predicts labels on labelled pairs."""
+    """Train a model on labelled pairs, and return the metrics of the training."""
     section = options.similarity
     assert section is not None
     data = split(section.data, held_out=section.held_out)
@@ -184,7 +179,7 @@ def train(
 
 
 def trained_model(options: EmbeddingOptions, folder: str) -> SentenceEncoder:
-    """Return the encoder of a model folder, to be trained further with `options`."""
+    """Load a trained model, to continue its training with other options."""
     if options.vector_file:
         raise UserError(
             f"embeddings.initial_vectors: the model {folder} brings its own vectors; take one away"
