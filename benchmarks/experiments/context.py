@@ -239,7 +239,7 @@ def _steps(models: Mapping[str, ContextCell]) -> Table:
         f"{_SMALL}: unrolled steps (Figure 2; cosine: Figure 3)",
         rows,
         claims,
-        note="The models are those of the first table.",
+        note="The models are the same as in the first table.",
         prefixes=prefixes,
         measures={
             f"{compare} {key}": f"{head}, {compare}"
@@ -264,7 +264,7 @@ def _transfer_tasks(models: Mapping[str, ContextCell]) -> Table:
         measures={task: task for task in _TASKS},
         prefixes={name: f"{vector} " for name, (_, vector) in named.items()},
         paper=paper,
-        note="The models are those of the first table.",
+        note="The models are the same as in the first table.",
         unit="Accuracy in %; SICK-R: Pearson × 100",
     )
 

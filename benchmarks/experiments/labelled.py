@@ -114,7 +114,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
             "mse": "MSE",
             "entailment": "entailment",
         },
-        note="At most 80 epochs, 27 with synonyms, 15 without gain; batches of 16, 50 units.",
+        note="At most 80 epochs (27 with synonyms), or 15 without gain. Batches of 16, 50 units.",
         paper={"MaLSTM": {"pearson": 88.22, "spearman": 83.45, "mse": 0.2286, "entailment": 84.2}},
     )
     return {"malstm": table}

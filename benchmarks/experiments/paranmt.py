@@ -159,7 +159,7 @@ def _sources(inputs: Inputs) -> Table:
         _marked(rows, paper.TABLE_3),
         claims,
         note="1 epoch, batches of 100, 300 units, M = 20. Each source has as many pairs as the "
-        "smallest.",
+        "smallest source.",
         paper=paper.TABLE_3,
         paper_measures=_PAPER,
     )
@@ -196,7 +196,7 @@ def _mega_batches(inputs: Inputs) -> Table:
         "ParaNMT Table 5: mega-batches",
         rows,
         claims,
-        note=f"{_NOTE} With M = 40, negatives are chosen among 4,000 pairs of 27,359.",
+        note=f"{_NOTE} With M = 40, negatives are chosen among 4,000 of the 27,359 pairs.",
         paper=paper.TABLE_5,
         paper_measures=_PAPER,
     )
@@ -216,8 +216,8 @@ def _by_year(encoders: Mapping[str, EncoderCell]) -> Table:
         measures={**_YEARS, "sick": "SICK trial"},
         paper=paper.TABLE_7,
         note=f"{_AS_BEFORE} The paper's means include MSRvid (2012) and SMT (2013), and ours do "
-        "not. Levels cannot be compared, as the paper has no figures by data set. SICK is "
-        "ours, and so are trigrams over sentences and mixtures of two encoders with an LSTM.",
+        "not. The paper has no figures by data set, so levels cannot be compared. SICK, trigrams "
+        "over sentences, and mixtures of two encoders with an LSTM are ours.",
     )
 
 
@@ -241,9 +241,9 @@ def _readings(inputs: Inputs) -> Table:
         "ParaNMT, readings of the authors' code: trigrams (4.1) and negatives (W&G 3.2.1)",
         {f"{name} (ours)": EncoderCell(options=options) for name, options in rows.items()},
         note="The authors' code has trigrams of the whole sentence, including spaces, and "
-        "negatives of both sides. The encoder is that of `configs/multi30k.yaml` on 27,359 pairs "
-        "of captions: 5 epochs, batches of 100, M = 40, dropout 0.3. Word starts from PARAGRAM "
-        "vectors, Trigram at random.",
+        "negatives of both sides. The settings are those of `configs/multi30k.yaml`: 27,359 pairs "
+        "of captions, 5 epochs, batches of 100, M = 40, dropout 0.3. Word starts from PARAGRAM "
+        "vectors, and Trigram from random vectors.",
     )
 
 
@@ -291,7 +291,7 @@ def _differences(encoders: Mapping[str, EncoderCell]) -> Table:
         rows,
         printed_claims(pairs, paper.TABLE_10, pairs[1:]),
         measures={"absolute": "difference"},
-        note="Over the data sets at hand: ours 18, the paper 25.",
+        note="Over the available data sets: 18 here, 25 in the paper.",
         paper=paper.TABLE_10,
     )
 

@@ -170,8 +170,8 @@ def _figure_2(inputs: Inputs) -> Table:
         measures={"development": "development", "chosen": "correct"},
         prefixes={row: "cosine " if row == "AVG, cosine" else "" for row in rows},
         unit="Of 100 choices",
-        note="12 epochs with all pairs, 30 with 10%, 60 with 1%. Batches of 128, 200 units, words "
-        "of 300 dimensions. The GRU does not train the words.",
+        note="12 epochs with all pairs, 30 with 10%, 60 with 1%. Batches of 128, 200 units. Word "
+        "vectors have 300 dimensions, and are not trained with the GRU.",
         paper={"AVG, cosine": {"chosen": 88}, "AVG, dot": {"chosen": 88}},
     )
 

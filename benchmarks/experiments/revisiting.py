@@ -49,7 +49,7 @@ REGULARISERS: dict[str, dict[str, Any]] = {
 BOTH = "dropout and scrambling"
 _NOTE = (
     "27,359 pairs of captions, 1 epoch (AVG 7), batches of 100, 300 units, M = 1. The paper's "
-    "figures are means over 22 data sets. Our means are over the sets in the heads."
+    "figures are means over 22 data sets. Our means are over the data sets in the header."
 )
 _PAPER = {"oracle": "W&G, oracle", "sts_2016": "W&G, 2016 STS"}
 
