@@ -105,7 +105,7 @@ def _merged(many: Sequence[Deciles]) -> Deciles:
     )
 
 
-_NOTHING = pa.schema([schema.REASON]).empty_table()  # the job rejects no rows
+_NOTHING = pa.schema([schema.REASON]).empty_table()
 
 
 @dataclass(eq=False)

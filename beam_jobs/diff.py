@@ -27,14 +27,14 @@ ROW = "(the row itself)"  # key in the result for rows that only one side contai
 _ROWS_AT_ONCE = 200_000
 _EXAMPLES = 5
 Largest = Annotated[float, WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "null"}]})]
-_PARTITION = "(partition)"  # column in the temporary files
+_PARTITION = "(partition)"
 
 
 @dataclass(slots=True)
 class ColumnDiff:
     """The differences in one column."""
 
-    rows: int = 0  # number of rows that differ
+    rows: int = 0
     # (id, first value, second value), sorted by id. If the types differ, types replace the values.
     examples: list[tuple[str, Any, Any]] = field(default_factory=list)
     largest: Largest = 0.0  # largest difference between floats; inf for other types

@@ -56,9 +56,9 @@ class GenerationJob:
     generators: Sequence[tuple[ChatGenerator, Prompt]]
     first: int  # value of `candidate` for the first answer of the first generator
     nmt: str | None  # name of the generator that is a translation model
-    model: TranslatorFactory | None  # model that scores the candidates
+    model: TranslatorFactory | None
     languages: tuple[str, str]  # language of the sources, language of the references
-    limit: Limit  # largest share of rejected candidates
+    limit: Limit
     accelerator: str | None = None  # Beam resource hint for the model
 
 

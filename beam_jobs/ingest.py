@@ -58,7 +58,7 @@ class IngestUnit:
 
     index: int
     key: str
-    name: str  # name of the receipt; names sort in the order of the input
+    name: str  # name of the receipt; sorts in the order of the input
     file: str  # prefix of the part files' names
     bitext: Bitext
     part: Range
@@ -71,7 +71,7 @@ class Reading:
 
     shard_rows: int  # lines per shard
     max_characters: int  # longest accepted id, source or reference
-    where: tuple[Predicate, ...] = ()  # conditions that a pair must meet
+    where: tuple[Predicate, ...] = ()
     unique_pairs: bool = False  # accept only the first of equal pairs
     near_duplicates: float | None = None  # least Jaccard index of near-copies; None: accept all
     languages: Languages = field(default_factory=Languages)  # of the tokenisers; English if unknown

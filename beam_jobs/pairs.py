@@ -188,8 +188,6 @@ def _divided(
 
 
 class _OfType(beam.DoFn):
-    """Base class of DoFns whose output rows have the columns `fields`."""
-
     def __init__(self, fields: Fields, how: Any):
         self.fields, self.how = fields, how
 

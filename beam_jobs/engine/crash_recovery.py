@@ -16,7 +16,7 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import ATTEMPTS
 from paraloom.beam_jobs.storage import MissingError
 
-_SHOWN = 5  # rows shown in a message
+_SHOWN = 5
 
 
 class Attempt(BaseModel):

@@ -170,7 +170,6 @@ def launch(
 
 
 def _under_way(output: str) -> int:
-    """Return the number of rows that are done in unfinished units."""
     folder = storage.join(output, shard_files.UNDER_WAY)
     names = [] if storage.is_remote(output) else storage.names(folder)
     paths = {name: shard_files.receipt_path(output, name) for name in names}

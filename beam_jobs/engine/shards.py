@@ -43,10 +43,10 @@ from paraloom.models.memory import peak_memory
 RECEIPTS = "_receipts"
 _ALL = "all.jsonl"
 REJECTED = "_rejected"
-EARLIER = "_earlier"  # outdated receipts
-ATTEMPTS = "_attempts"  # attempt records of `crash_recovery`
+EARLIER = "_earlier"
+ATTEMPTS = "_attempts"
 HASHES = "_hashes"  # temporary files of `WithDuplicates`
-UNDER_WAY = "_progress"  # progress of unfinished units
+UNDER_WAY = "_progress"
 
 ROW_NUMBER = ", row "
 """Separates a reason from the row number at its end."""
@@ -136,10 +136,10 @@ class Receipt(BaseModel):
     shards: tuple[Shard, ...]
     rejected: dict[str, int]  # rows per reason
     rejected_shards: tuple[Shard, ...] = ()
-    seconds: float = 0.0  # time that the worker took
+    seconds: float = 0.0
     peak_memory: int = 0  # bytes; the worker process's peak until the unit ended
     ended: float = 0.0  # seconds since the epoch, by the worker's clock
-    worker: str = ""  # host and process id
+    worker: str = ""  # host name and process id
     numbers: dict[str, Any] = Field(default_factory=dict)  # the job's `Measurements`
 
     @property
@@ -274,7 +274,7 @@ def commit(
             for path in set(receipt.paths) - set(first.paths):
                 storage.remove(path)
             return first
-        write_receipt(folder, receipt)  # the existing receipt is damaged or outdated
+        write_receipt(folder, receipt)
     return receipt
 
 

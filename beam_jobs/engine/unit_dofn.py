@@ -114,7 +114,7 @@ class OverlappingDoFn(UnitDoFn):
         self.pool.shutdown(cancel_futures=True)
 
     def _done(self, rows: int) -> Iterator[Receipt]:
-        """Yield receipts until at most `rows` rows are in progress, or one unit if `rows` > 0."""
+        """Yield receipts until at most `rows` rows, or one unit if `rows` > 0, are in progress."""
         while self.in_flight and (
             self.in_flight[0][1].done()
             or (

@@ -114,7 +114,7 @@ def wait(result: PipelineResult, options: PipelineOptions) -> None:
 
 
 def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
-    """Find the active job with the same name and work. Wait if a job is being cancelled."""
+    """Find the active job with the same name and label. Wait if it is being cancelled."""
     from apache_beam.runners.dataflow.dataflow_metrics import DataflowMetrics
     from apache_beam.runners.dataflow.dataflow_runner import DataflowPipelineResult, DataflowRunner
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient

@@ -64,8 +64,6 @@ class _S3:
 
 
 class _Google:
-    """Google Cloud Storage, with the same methods as `_S3`."""
-
     def __init__(self, options: Any) -> None:
         import google.auth
         from apache_beam.io.gcp.gcsio import create_storage_client
@@ -139,8 +137,6 @@ os.register_at_fork(after_in_child=_made.clear)  # a forked process needs new cl
 
 
 class _Object(io.RawIOBase):
-    """A readable file that fetches an object in parts."""
-
     def __init__(self, path: str) -> None:
         self._store, self._bucket, self._name = store(path)
         self._size, self._at = self._store.size(self._bucket, self._name), 0
