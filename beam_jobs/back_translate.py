@@ -1,6 +1,6 @@
 """Back-translation: translate the source of every pair, and score the translation.
 
-With `direction=PIVOT`, the job translates the references of plain text into sources.
+With `direction=PIVOT`, the input is plain text, and its references are translated into sources.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 
 class Translated(Measurements):
-    """Measurements of a shard, beside the translator's `Counters`."""
+    """Measurements of a shard. The receipt also contains the translator's `Counters`."""
 
-    # Counts of rows that needed no translation. Keys are the responsible configuration keys.
+    # Configuration key, for example `nmt.reuse` -> rows that needed no translation because of it
     saved: dict[str, Saved] = Field(default_factory=dict)
     converted: str | None = None  # SHA-256 of the converted model
     compute_type: Precision | None = None  # number type of the model's weights
@@ -60,9 +60,9 @@ class TranslationJob:
     model: TranslatorFactory
     accelerator: str | None = None  # Beam resource hint for the step that translates
     seed: int = 1  # for translations that are drawn at random
-    distinct: bool = False  # whether equal texts of a shard are translated once
+    distinct: bool = False  # whether to translate equal texts of a shard only once
     direction: Direction = BACK
-    key: str = ""  # digest of all that translations depend on; "" without `reuse`
+    key: str = ""  # digest of everything that translations depend on; "" disables reuse
     reuse: Sequence[str] = ()  # folders of other runs, whose translations may be reused
 
 
@@ -74,9 +74,10 @@ def run(
     *,
     max_rejected: float = 1.0,
 ) -> Result:
-    """Translate `units` into `output`; reject at most the share `max_rejected` of the rows.
+    """Translate `units`, and write the translations into the folder `output`.
 
-    On this machine, one process translates with all cores, so that the model is loaded once.
+    Raise a UserError if the share of rejected rows is larger than `max_rejected`. Without a Beam
+    runner, a single process uses all cores, so that the model is loaded only once.
     """
     translate = beam.ParDo(_Translate(output, job, threads_here(arguments)))
     if job.accelerator:
@@ -95,8 +96,6 @@ def run(
 
 @dataclass(eq=False)
 class _Translate(OverlappingDoFn):
-    """Translates shards, several at once on GPUs. All instances in a process share a translator."""
-
     job: TranslationJob
     threads: int | None  # per worker process; None: all cores
     shared: Shared = field(default_factory=Shared)
@@ -105,7 +104,7 @@ class _Translate(OverlappingDoFn):
         super().setup()
         loading = partial(self.job.model.open_each, self.threads, self.job.accelerator)
         self.translator: Any = self.shared.acquire(loading)
-        self.counters: dict[str, Counters] = {}  # counters of finished units, by name
+        self.counters: dict[str, Counters] = {}  # by unit name, until `ended` reports them
         self.latest = {"ended": 0.0}  # time when the latest unit finished
 
     def room(self, unit: Unit) -> int:
@@ -148,8 +147,7 @@ class _Translate(OverlappingDoFn):
             saved = Saved(rows=len(spared), tokens=tokens)
             numbers["saved"] = {"nmt.reuse" if kept else "input.unique": saved}
         parts = with_translations(table, made, unit.candidates, job.direction)
-        # Units overlap. To count no second twice, a unit's time is counted from the end of the
-        # previous unit.
+        # Units overlap. A unit's time starts when the previous unit ends, to count it only once.
         started, pieces = max(self._started, self.latest["ended"]), [(unit.name, *parts)]
         receipt = self.commit(unit.rows, pieces, Translated(**numbers), started=started)
         self.latest["ended"] = time.monotonic()

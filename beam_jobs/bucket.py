@@ -1,4 +1,4 @@
-"""Exact deciles of every score over the whole corpus (ParaNMT, 3 and 6.3: tenths by score).
+"""Assign each row its exact decile of every score in the corpus (ParaNMT, sections 3 and 6.3).
 
 The sizes of deciles differ by at most one row. A hash of the row's identifier breaks ties.
 """
@@ -32,18 +32,18 @@ from paraloom.beam_jobs.transforms.shares import Deciles, decile_ranks
 
 
 def starts_of_deciles(rows: Mapping[str, int]) -> dict[str, list[int]]:
-    """Return the ranks at which the deciles of each score start, from its number of rows."""
+    """Return the ranks at which deciles start, by score. `rows` has the number of rows by score."""
     return {score: decile_ranks(n) for score, n in rows.items()}
 
 
 def score_columns(table: pa.Table, scorers: Iterable[str]) -> Columns:
-    """Return scores in the form that `OrderStatistics` reads."""
+    """Convert the columns of `scorers` into the input of `OrderStatistics`."""
     ids = schema.row_ids(table)
     return {name: Column(sortable(table[name].to_numpy()), ids) for name in scorers}
 
 
 def deciles_of(table: pa.Table, scorers: Iterable[str], bounds: Targets) -> dict[str, np.ndarray]:
-    """Return the decile columns (int8 [n]) by name, from the targets at `decile_ranks`."""
+    """Return the decile columns, int8 [n], by name. `bounds` contains the starts of deciles."""
     return {
         schema.decile(name): position(column, bounds.get(name, []))
         for name, column in score_columns(table, scorers).items()
@@ -64,7 +64,7 @@ class Bucket(beam.PTransform):
         self.output, self.scorers = output, tuple(scorers)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find the bounds of the deciles over the whole corpus, and then the decile of each row."""
+        """Find where deciles start in the whole corpus, and assign a decile to each row."""
         scorers = self.scorers
 
         def read(unit: Unit) -> Columns:
@@ -88,7 +88,7 @@ def run(
 
 
 def summarise(receipts: Sequence[Receipt]) -> dict[str, Deciles]:
-    """Return the deciles of each score over all units."""
+    """Combine the deciles of all units, and return them by score."""
     of_units = by_key(receipt.measured(BucketMeasurements).deciles for receipt in receipts)
     return {score: _merged(many) for score, many in of_units.items()}
 
@@ -105,7 +105,7 @@ def _merged(many: Sequence[Deciles]) -> Deciles:
     )
 
 
-_NOTHING = pa.schema([schema.REASON]).empty_table()  # the job rejects no rows
+_NOTHING = pa.schema([schema.REASON]).empty_table()
 
 
 @dataclass(eq=False)

@@ -1,7 +1,7 @@
-"""Comparison of two sets of part files by rows and values, independent of shards and order.
+"""Compare the rows of two sets of part files, whatever their order and division into shards.
 
-Part files with the same checksum are skipped. The other rows are partitioned by a hash of the id,
-so that memory does not grow with the corpus.
+Part files with equal checksums are not compared. Other rows are partitioned by a hash of their id,
+so that memory use does not grow with the corpus.
 """
 
 import tempfile
@@ -22,25 +22,25 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard, read_whole
 from paraloom.beam_jobs.transforms.equal_texts import row_hash
 
-ROW = "(the row itself)"  # column name for rows that only one side has
+ROW = "(the row itself)"  # key in the result for rows that only one side contains
 
 _ROWS_AT_ONCE = 200_000
 _EXAMPLES = 5
 Largest = Annotated[float, WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "null"}]})]
-_PARTITION = "(partition)"  # column in the temporary files
+_PARTITION = "(partition)"
 
 
 @dataclass(slots=True)
 class ColumnDiff:
     """The differences in one column."""
 
-    rows: int = 0  # number of rows that differ
-    # (id, first value, second value), ordered by id; types instead of values if the types differ
+    rows: int = 0
+    # (id, first value, second value), sorted by id. If the types differ, types replace the values.
     examples: list[tuple[str, Any, Any]] = field(default_factory=list)
-    largest: Largest = 0.0  # largest difference of two floats; inf if other values differ
+    largest: Largest = 0.0  # largest difference between floats; inf for other types
 
     def add(self, ids: pa.Array, first: Sequence[Any], second: Sequence[Any], most: float) -> None:
-        """Add the differences in a block of rows, which is ordered by id."""
+        """Add the differing rows of a block, sorted by id. `most` is their largest difference."""
         self.rows += len(ids)
         self.largest = max(self.largest, most)
         new = list(zip(ids[:_EXAMPLES].to_pylist(), first, second, strict=False))
@@ -48,7 +48,7 @@ class ColumnDiff:
 
 
 def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str, ColumnDiff]:
-    """Find the columns in which two sets of part files differ. Rows with equal ids match."""
+    """Compare rows with equal ids, and return the differences by column."""
     found: dict[str, ColumnDiff] = {}
     common = Counter(s.digest for s in first) & Counter(s.digest for s in second)
     sides = [_others(side, Counter(common)) for side in (first, second)]
@@ -68,7 +68,7 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
 
 
 def _others(shards: Sequence[Shard], common: Counter[str]) -> list[Shard]:
-    """Return the part files that the other side lacks, and verify the part files of both sides."""
+    """Return the part files whose digests are not in `common`. Verify the remaining part files."""
     equal: list[Shard] = []
     others: list[Shard] = []
     for shard in shards:
@@ -115,7 +115,7 @@ def _sorted(table: pa.Table) -> pa.Table:
 
 
 def _numbered(codes: np.ndarray) -> np.ndarray:
-    """Make sorted codes of ids unique, by numbering equal neighbours."""
+    """Make sorted codes unique by appending a counter to equal codes."""
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     offset = np.arange(len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
     return (codes << 32) | offset
@@ -143,7 +143,7 @@ def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDi
 
 
 def _largest(*sides: pa.ChunkedArray) -> float:
-    """Return the largest difference of floats, or inf for other types and missing values."""
+    """Return the largest difference between floats, or inf for other types and missing values."""
     if not pa.types.is_floating(sides[0].type):
         return np.inf
     first, second = (side.cast(pa.float64()).to_numpy() for side in sides)

@@ -1,10 +1,9 @@
-"""Generation: language models make candidates for every pair, beside the back-translations.
+"""Generation: language models write further candidates for every pair.
 
-The candidates of a pair are neighbours: first back-translations, then the answers of each generator
-in the order of the configuration. The column `candidate` has the number of each candidate. The
-numbers of rejected candidates are missing. If the run has a translation model, it gives each
-candidate its `translation_score`, the log-probability of the candidate given the source, per
-subword.
+The rows of a pair's candidates are adjacent. Back-translations come first, and then the answers of
+each generator, in the order of the configuration. The column `candidate` numbers all candidates
+before the rejection. If the run has a translation model, `translation_score` is the log-probability
+of the candidate given the source, per subword.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from paraloom.models.text.language_identifier import LANGUAGES, may_be
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationUnit(Unit):
-    """Pairs, and their candidates from back-translation."""
+    """A shard of pairs, and the shard of their back-translations, if any."""
 
     translated: Shard | None = None
 
@@ -55,11 +54,11 @@ class GenerationJob:
     """Generators, prompts and limits of a job."""
 
     generators: Sequence[tuple[ChatGenerator, Prompt]]
-    first: int  # `candidate` number of the first generator's first answer
+    first: int  # value of `candidate` for the first answer of the first generator
     nmt: str | None  # name of the generator that is a translation model
-    model: TranslatorFactory | None  # model that scores the candidates
-    languages: tuple[str, str]  # of sources and references
-    limit: Limit  # largest share of rejected candidates
+    model: TranslatorFactory | None
+    languages: tuple[str, str]  # language of the sources, language of the references
+    limit: Limit
     accelerator: str | None = None  # Beam resource hint for the model
 
 
@@ -68,7 +67,7 @@ def run(
 ) -> Result:
     """Ask the generators for candidates of `units`, and write the candidates into `output`.
 
-    On this machine, one process sends all requests, so that rate limits apply to all of them.
+    Without a Beam runner, a single process sends all requests, so that it can obey rate limits.
     """
     threads = threads_here(arguments)
     generate = beam.ParDo(_Generate(output, job, threads))
@@ -120,9 +119,9 @@ class _Generate(UnitDoFn):
         return self.commit(unit.rows, pieces, GenerateMeasurements(generators=used))
 
     def _ask(self, requests: Iterable[Request], files: AnswerFiles) -> dict[str, Answer]:
-        """Return the answers to all requests, by key, from the answer files or the generators.
+        """Return the answers by request key. Send only requests that `files` do not answer.
 
-        If too many candidates are rejected, the job ends without sending the remaining requests.
+        Raise a UserError before all requests are sent if too many candidates are rejected.
         """
         answers, reasons, rows = files.read(), Counter[str](), 0
         new = {key: each for each in requests if (key := each.key) not in answers}
@@ -151,7 +150,6 @@ class _Generate(UnitDoFn):
         return _reject(rows, wrong, f"not in the language {language}")
 
     def _scored(self, rows: pa.Table) -> pa.Table:
-        """Add `translation_score` and `translation_subwords` if there is a model."""
         if self.job.model is None:
             return rows
         good = rows["reason"].is_null()
@@ -188,7 +186,7 @@ class _Generate(UnitDoFn):
 def requests(
     of: ChatGenerator, prompt: Prompt, languages: tuple[str, str], pairs: pa.Table
 ) -> list[Request]:
-    """Make the request for each pair to a generator."""
+    """Make one request to the generator `of` for each pair."""
     more = variables(*languages, n=of.n, json=of.response == "json")
     return [
         Request(of, prompt.render(row, **more), (row["source"], row["reference"]))
@@ -199,7 +197,7 @@ def requests(
 def _rows(
     pairs: pa.Table, generator: ChatGenerator, first: int, found: Sequence[Found]
 ) -> pa.Table:
-    """Make a numbered row for each expected candidate, with its text or reason for rejection."""
+    """Make one row per candidate in `found`. `first` is the number of a pair's first candidate."""
     row = np.repeat(np.arange(len(pairs)), generator.n)
     number = np.tile(np.arange(first, first + generator.n, dtype=np.int8), len(pairs))
     table = pairs.take(pa.array(row)).append_column(schema.CANDIDATE, pa.array(number))
@@ -211,7 +209,7 @@ def _rows(
 
 
 def _reject(rows: pa.Table, which: np.ndarray, reason: str) -> pa.Table:
-    """Set the reason of the rows in `which`, unless a row has a reason."""
+    """Add `reason` to the rows marked in `which`, bool [n], unless they already have a reason."""
     at = rows.column_names.index("reason")
     new = pc.if_else(pa.array(which), reason, pa.scalar(None, pa.string()))
     return rows.set_column(at, "reason", pc.coalesce(rows["reason"], new))

@@ -15,13 +15,13 @@ from paraloom.models.languages import ENGLISH
 from paraloom.models.text.idf import WordCounts, count_words, merge_counts
 
 _DOCUMENTS = b"documents"  # key in the metadata of the table's schema
-MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))  # of all shards
+MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))  # adds the counts of all shards
 
 
 def run(
     units: Sequence[Unit], output: str, arguments: Sequence[str], *, language: str = ENGLISH
 ) -> WordCounts:
-    """Count the words of the references. The folder `output` is for intermediate files."""
+    """Count the words of the references. The folder `output` stores temporary files."""
 
     def count(unit: Unit) -> WordCounts:
         references = read_shard(unit.shard, ["reference"])["reference"]

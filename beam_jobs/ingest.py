@@ -1,7 +1,7 @@
 """Ingest: read bitext files into shards of pairs.
 
-The job rejects, in this order, invalid rows, repeated ids, rows that fail a condition, and, if the
-configuration says so, repeated pairs and near-copies.
+Rows are rejected for these reasons, in this order: invalid content, a repeated id, a failed
+condition, a repeated pair, or a near-copy. The last two checks are optional.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ from paraloom.models.text.tokens import moses_tokens
 
 _REPEATS = "repeats an earlier pair"
 
-_SPANS = "_spans"  # folder for copies of parts of compressed input
-_SHARDS_PER_UNIT = 8  # a crashed worker loses at most one unit
+_SPANS = "_spans"  # folder for copied ranges of compressed input files
+_SHARDS_PER_UNIT = 8  # with more shards, a crash of a worker would lose more work
 
 
 class IngestMeasurements(Measurements):
     """Measurements of a unit."""
 
-    # Counts of rows that will not be translated. Keys are the configuration keys that reject them.
+    # Configuration key, for example `input.where` -> rows that it rejected before translation
     saved: dict[str, Saved] = Field(default_factory=dict)
-    cleaned: dict[str, int] = Field(default_factory=dict)  # accepted pairs that changed, by kind
+    cleaned: dict[str, int] = Field(default_factory=dict)  # kind -> accepted pairs changed
 
 
 @dataclass(frozen=True, slots=True)
 class IngestUnit:
-    """Lines of a bitext, which one worker splits into shards."""
+    """A range of lines in a bitext. One worker splits the range into shards."""
 
     index: int
     key: str
-    name: str  # name of the receipt; names sort in the order of the input
-    file: str  # prefix of the names of part files, which sort in the order of the input
+    name: str  # name of the receipt; sorts in the order of the input
+    file: str  # prefix of the part files' names
     bitext: Bitext
     part: Range
     rows: int | None = None  # unknown in advance, because empty lines may be skipped
@@ -67,24 +67,24 @@ class IngestUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How bitext is read, and which rows are accepted."""
+    """Settings for reading bitexts and for rejecting rows."""
 
     shard_rows: int  # lines per shard
     max_characters: int  # longest accepted id, source or reference
-    where: tuple[Predicate, ...] = ()  # conditions that a pair must meet
+    where: tuple[Predicate, ...] = ()
     unique_pairs: bool = False  # accept only the first of equal pairs
-    near_duplicates: float | None = None  # least Jaccard index of near-copies; None: accept them
-    languages: Languages = field(default_factory=Languages)  # for tokenisers; default English
+    near_duplicates: float | None = None  # least Jaccard index of near-copies; None: accept all
+    languages: Languages = field(default_factory=Languages)  # of the tokenisers; English if unknown
     identifier: OwnIdentifier | None = None  # identifies languages; None: fastText
 
     def blocks(self, unit: IngestUnit) -> Iterator[RowBlock]:
-        """Read a unit, one block per shard."""
+        """Yield the rows of a unit, one block per shard."""
         return read_bitext(
             unit.bitext, rows=self.shard_rows, max_characters=self.max_characters, part=unit.part
         )
 
     def id_hashes(self, unit: IngestUnit) -> Iterator[Hashes]:
-        """Yield hashes of each id that several rows may have, and of its row's texts."""
+        """Yield hashes of each row's id and of the id made from its texts. Skip given ids."""
         for block in self.blocks(unit) if unit.bitext.ids != "given" else ():
             first = row_hash(block.pairs["id"])[:, 0]
             other = first if unit.bitext.ids == "made" else row_hash(block.made)[:, 0]
@@ -99,7 +99,7 @@ class Reading:
 class Ingest(beam.PTransform):
     """Reads units of bitexts into shards, and returns receipts.
 
-    `rows` is the approximate number of rows. `ids` contains the values of `Bitext.ids`.
+    `rows` is the approximate number of rows. `ids` contains the values of `Bitext.ids` that occur.
     """
 
     def __init__(
@@ -109,9 +109,9 @@ class Ingest(beam.PTransform):
         self.output, self.reading, self.rows, self.ids = output, reading, rows, {*ids}
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find duplicates over all files, in one pass for each kind that may occur, and write."""
+        """Find duplicates across all files, with one pass per kind, and then write the shards."""
         reading, kinds = self.reading, self.ids
-        # Equal pairs fail the same conditions, except conditions on kept columns.
+        # Only conditions on kept columns can distinguish equal pairs.
         kept = tuple(condition for condition in reading.where if condition.column not in COLUMNS)
         by_kept = replace(reading, where=kept)
 
@@ -137,7 +137,7 @@ class Ingest(beam.PTransform):
                 sides = normalised(left["source"]), normalised(left["reference"])
                 yield Texts(block.lines[rows], *sides, _ids(block, numbers).take(pa.array(rows)))
 
-        # Given ids are never changed. Only equal pairs share an id made from texts.
+        # Shared ids get a suffix, except given ids. Only equal pairs share an id made from texts.
         shared = kinds != {"given"} and not (reading.unique_pairs and kinds == {"made"})
         unsure = "given" in kinds or len(kinds) > 1
         where = self.rows, self.output
@@ -153,11 +153,10 @@ class Ingest(beam.PTransform):
 
 
 def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
-    """Return the ids of a block's pairs, with suffixes for ids that several rows share.
+    """Return the ids of a block's pairs. Append a suffix to each id that several rows share.
 
-    The id made from the texts is appended to an id of the input. From the second of equal rows on,
-    the number of the row is appended, too. `numbers`, int64 [m, 2], contains the line and the
-    number of each row that shares its id.
+    The suffix is the id made from the row's texts. If rows are equal, all rows except the first
+    also get a number. `numbers`, int64 [m, 2], contains the line and the number of these rows.
     """
     ids = block.pairs["id"]
     found = numbers[np.isin(numbers[:, 0], block.lines)]
@@ -182,14 +181,14 @@ def run(
     arguments: Sequence[str],
     max_rejected: float = 1.0,
 ) -> Result:
-    """Read `bitexts` into `output`. `key` covers their content and the stage's settings.
+    """Read `bitexts`, and write shards of pairs into the folder `output`.
 
-    First, this process divides the bitexts into ranges, and copies the ranges of compressed files.
-    At most the share `max_rejected` of the rows may be rejected. Rejections by `where`,
+    `key` is a digest of the bitexts' content and the settings. Raise a UserError if a bitext has no
+    rows, or if the share of rejected rows is larger than `max_rejected`. Rejections by `where`,
     `unique_pairs` and `near_duplicates` do not count.
     """
     spans = storage.join(output, _SPANS)
-    with ends_when_interrupted(sys.stderr):  # its threads may read large files
+    with ends_when_interrupted(sys.stderr):  # `_units` may read large files
         units = _units(bitexts, key, reading, spans)
     limit = Limit(
         share=max_rejected,
@@ -273,8 +272,8 @@ class _WriteShards(UnitDoFn):
     ) -> np.ndarray:
         """Return the reason for rejecting each pair of a block, or "": object [n].
 
-        `duplicates` and `repeats` are the lines of repeated ids and pairs. `side` is the side that
-        is translated. The counts of rows that will not be translated are added to `saved`.
+        `duplicates` are the lines with repeated ids, and `repeats` the lines with repeated pairs.
+        Rows that the configuration rejects, and the tokens of their `side`, are added to `saved`.
         """
         languages, why = self.reading.languages, np.full(len(block.lines), "", object)
         language = (languages.source if side == "source" else languages.target) or ENGLISH
@@ -319,7 +318,7 @@ def _divided(block: RowBlock, why: np.ndarray, sides: list[str]) -> tuple[pa.Tab
 
 
 def _as_candidates(pairs: pa.Table, rejected: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Turn pairs of one language into candidates: the source column becomes the translation."""
+    """Move the second sentence of each pair from the column `source` to `translation`."""
     second = pairs["source"]
     pairs = pairs.set_column(1, pairs.schema.field(1), pa.array([""] * len(pairs), pa.string()))
     made = pairs.add_column(3, schema.BACK_TRANSLATE.field("translation"), second)

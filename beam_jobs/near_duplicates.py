@@ -28,17 +28,17 @@ from paraloom.models.hashing import splitmix64
 
 _GRAM = 4  # characters per n-gram
 _LONGEST = 5_000  # characters to compare per side, so that the texts of a row take less than 64 KB
-_FOUND = 0.95  # least probability that two rows at the threshold have a common band
-_MINIMA = 200  # largest number of minima per row; more take more time
-_BAND = 8  # largest number of minima per band; with fewer, unrelated rows share a band more often
-_AT_ONCE = 1_000  # rows per block, whose n-grams fit the processor's cache
-# Largest number of bytes between two texts that one request reads. Also the largest number of pairs
-# to compare at once.
+_FOUND = 0.95  # least probability that two rows at the threshold share a band
+_MINIMA = 200  # largest number of MinHash values per row, which limits the time
+_BAND = 8  # largest number of MinHash values per band; large bands rarely match unrelated rows
+_AT_ONCE = 1_000  # rows per block, so that their n-grams fit into the processor's cache
+# One request reads two texts if at most this many bytes are between them. The same number limits
+# the pairs that are compared at once.
 _GAP = 1 << 16
 
 
 class Texts(NamedTuple):
-    """Rows of a unit, in order, with their ids and the `normalised` texts of their sides."""
+    """Row numbers in a unit, `normalised` texts of both sides, and ids, in the order of rows."""
 
     rows: np.ndarray  # int64 [n]
     first: pa.Array
@@ -47,11 +47,11 @@ class Texts(NamedTuple):
 
 
 Near = tuple[np.ndarray, pa.Array]
-"""Rows of a unit that nearly repeat earlier rows, ascending int64 [n], and the earlier ids."""
+"""Rows of a unit that nearly repeat earlier rows, ascending int64 [n]; ids of the earlier rows."""
 
 
 def bands(threshold: float) -> tuple[int, int]:
-    """Return the number of bands, and the number of minima per band.
+    """Return the number of bands, and the number of MinHash values per band.
 
     >>> bands(0.8), bands(0.6)
     ((17, 8), (38, 5))
@@ -65,7 +65,7 @@ def bands(threshold: float) -> tuple[int, int]:
 
 
 def ngrams(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return hashes of the character n-grams of n texts, uint64 [k], and their counts [n]."""
+    """Return hashes of all character n-grams, uint64 [k], and the n-grams per text, int64 [n]."""
     padded = pc.binary_join_element_wise(texts, "\0" * _GRAM, "")
     lengths = pc.utf8_length(padded).to_numpy().astype(np.int64)
     text = bytes(padded.buffers()[2] or b"").decode()
@@ -80,7 +80,7 @@ def ngrams(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def band_keys(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray:
-    """Return one hash per band, of minima over the n-grams of both sides, uint64 [n, bands]."""
+    """Return one hash per row and band, uint64 [n, bands], from the n-grams of both sides."""
     count, size = bands(threshold)
     random = splitmix64(np.arange(2 * count * size, dtype=np.uint64)).astype(np.uint32)
     keys = np.empty((len(first), count), np.uint64)
@@ -104,10 +104,10 @@ def band_keys(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray
 
 
 def candidates(keys: np.ndarray, *order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs (later, earlier) of entries with equal keys, each pair once.
+    """Return the indices of later and of earlier entries with equal keys, each pair once.
 
-    Each entry is paired with the first entry of its key, and with the preceding entry of its key.
-    Entries of a key are sorted by the arrays in `order`. The last array counts first.
+    Each entry is paired with the first and with the preceding entry that has the same key. As in
+    `np.lexsort`, the last array in `order` is the primary sort key.
 
     >>> [of.tolist() for of in candidates(np.array([5, 7, 5, 5, 5]), np.arange(5))]
     [[2, 3, 4, 3, 4], [0, 0, 0, 2, 3]]
@@ -122,7 +122,7 @@ def candidates(keys: np.ndarray, *order: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def jaccard(one: pa.Array, other: pa.Array) -> np.ndarray:
-    """Return the Jaccard index of the character n-grams of n pairs of texts: float64 [n].
+    """Compare texts pairwise: return the Jaccard index of their character n-grams, float64 [n].
 
     >>> jaccard(pa.array(["a dog barks"]), pa.array(["a dog bark"]))
     array([0.875])
@@ -152,15 +152,15 @@ def near_copies(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarr
 
 
 def reasons(ids: pa.Array) -> np.ndarray:
-    """Return the reasons for rejection, which name the earlier pairs: object [n]."""
+    """Return one reason for rejection per id of an earlier pair: object [n]."""
     return np.array([f"{REPEATS_NEARLY}, id {id}" for id in ids.to_pylist()], object)
 
 
 class WithNearDuplicates(beam.PTransform):
     """Finds near-copies in units, and appends a `Near` to each unit.
 
-    An element is a unit, or a tuple of a unit and further input. Bands and texts are written to
-    files, in the same way as the hashes of `WithDuplicates`.
+    An element is a unit, or a tuple of a unit and further input. Like `WithDuplicates`, the
+    transform writes intermediate data to files.
 
     Args:
         texts: reads the texts of a unit, in blocks of any size.
@@ -211,7 +211,7 @@ class WithNearDuplicates(beam.PTransform):
 
 
 def _hashes(blocks: Iterable[Texts], stream: BinaryIO, threshold: float) -> Iterator[Hashes]:
-    """Write texts; yield the bands of their rows, and where each text is: first byte and length."""
+    """Write texts; yield the band hashes of rows, and the first byte and length of their texts."""
     written = 0
     for rows, *sides, ids in blocks:
         first, second = (pc.utf8_slice_codeunits(side, 0, _LONGEST) for side in sides)
@@ -246,7 +246,7 @@ def _compare(found: list[Place], prefix: str, threshold: float) -> Near:
 
 
 def _read_texts(path: str, places: np.ndarray) -> list[pa.Array]:
-    """Read both sides and the ids at `places` in a file of texts."""
+    """Read the texts of both sides and the ids. `places` has their first bytes and lengths."""
     distinct, inverse = np.unique(places, return_inverse=True)
     starts = (distinct >> np.uint64(16)).astype(np.int64)
     ends = starts + (distinct & np.uint64(0xFFFF)).astype(np.int64)

@@ -1,7 +1,7 @@
-"""Back-translation, scores and exact deciles for Beam pipelines of your own.
+"""Transforms for your own Beam pipelines: back-translation, scores and exact deciles.
 
-Pairs are rows with a schema. Each transform adds columns. Its second output has the rejected rows,
-with a `reason`. Between the transforms, rows are kept in columns (Arrow).
+Pairs are Beam rows with a schema. Each transform adds columns to them. It also returns the rejected
+rows with a `reason`.
 
 >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
 ...     pairs = pipeline | beam.Create([
@@ -61,15 +61,15 @@ class PairsAndRejects(NamedTuple):
 class BackTranslate(beam.PTransform):
     """Translates `source`: adds `translation`, `translation_score` and `translation_subwords`.
 
-    `translated = pairs | BackTranslate("models/cs-en")`. Rows have id, source, reference, and any
-    other columns. With `NmtOptions(candidates=N)`, each row becomes N rows with a `candidate`
-    number. The counters (namespace `paraloom`) are those of the stage `back_translate`.
+    `translated = pairs | BackTranslate("models/cs-en")`. Rows need the columns id, source and
+    reference, and may have others. With `NmtOptions(candidates=N)`, each row becomes N rows with a
+    `candidate` number. The transform has the same Beam counters as the stage `back_translate`.
 
     Args:
         model: a folder that all workers can read, or a name on the Hugging Face Hub.
         languages: required for multilingual models.
-        accelerator: Beam resource hint; if it asks for an NVIDIA GPU, a worker without one fails.
-        seed: seed for random translations, which also depend on the rows in a batch.
+        accelerator: Beam resource hint. If it requests an NVIDIA GPU, workers without a GPU fail.
+        seed: seed for random translations. They also depend on Beam's division into batches.
     """
 
     def __init__(
@@ -102,14 +102,14 @@ class BackTranslate(beam.PTransform):
 
 
 class ScorePairs(beam.PTransform):
-    """Scores `translation` against `reference`: adds the scores and both numbers of tokens.
+    """Adds scores of `translation` against `reference`, and the number of tokens of each.
 
     `scored = translated.pairs | ScorePairs(["trigram_overlap", "unigram_f1"])`
 
     Args:
         scorers: names in `paraloom.models.scorers.SCORERS` and in `sources`.
-        options: `resources` by name (paths that all workers can read), `sources` with your own
-            scorers (`docs/scorers.md`), and the `language` of references and translations.
+        options: arguments of `Scoring`, such as `resources` by name (paths that all workers can
+            read), `sources` of your own scorers (`docs/scorers.md`), and the `language`.
     """
 
     def __init__(self, scorers: Sequence[str], **options: Any):
@@ -124,12 +124,11 @@ class ScorePairs(beam.PTransform):
 
 
 class ExactDeciles(beam.PTransform):
-    """Finds the decile of each row by each score over all rows: adds `<score>_decile`, 0 to 9.
+    """Adds `<score>_decile`, the decile (0 to 9) of each row among all rows, for each score.
 
     `bucketed = scored.pairs | ExactDeciles(["trigram_overlap"])`. The sizes of deciles differ by at
-    most one row. Ids (with `candidate`, if present) must therefore be unique. Scores are
-    np.float32. Rows with infinite or missing scores are rejected. Rows must be bounded, in the
-    global window.
+    most one row, if no two rows have the same id and `candidate`. Scores must be np.float32. Rows
+    with infinite or missing scores are rejected. The input must be bounded, in the global window.
     """
 
     def __init__(self, scores: Sequence[str]):
@@ -172,11 +171,11 @@ def _divided(
     added: Sequence[pa.Field],
     accelerator: str | None = None,
 ) -> PairsAndRejects:
-    """Divide rows into accepted and rejected rows, with a resource loaded once per process."""
+    """Apply `divide` to batches of rows. Its first argument is loaded once per process."""
     given = _fields(pairs)
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]
-    # A columnar DoFn has one schema for all outputs, so all rows get all columns and are filtered.
+    # All outputs of a columnar DoFn must have the same schema. So one output contains all rows.
     dividing = beam.ParDo(_Divide(whole, load, divide))
     if accelerator:
         dividing = dividing.with_resource_hints(accelerator=accelerator)
@@ -189,8 +188,6 @@ def _divided(
 
 
 class _OfType(beam.DoFn):
-    """Base class of DoFns whose output rows have the columns `fields`."""
-
     def __init__(self, fields: Fields, how: Any):
         self.fields, self.how = fields, how
 

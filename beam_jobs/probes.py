@@ -1,6 +1,6 @@
-"""Probes: small encoders, each trained on a sample of some deciles and scored on labelled pairs.
+"""Train probes. A probe is a small encoder, trained on a sample of the pairs in some deciles.
 
-A probe is a unit of work. Its receipt has the score, and the key of what it was trained on.
+Each probe is a unit of work. Its receipt contains its score on labelled pairs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ProbeMeasurements(Measurements):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A range of deciles, and the seed of the sample and of the training."""
+    """A range of deciles to train on, and the seed for sampling and training."""
 
     key: str
     deciles: tuple[int, ...]
@@ -79,7 +79,7 @@ class Probing:
         return np.bincount(_deciles(self.shards, self.score), minlength=10)
 
     def pairs(self, probe: Probe) -> list[pa.StringArray]:
-        """Draw the pairs of a probe. All ranges draw in the same order, so they share pairs."""
+        """Draw the pairs of a probe. With the same seed, overlapping ranges share pairs."""
         deciles = _deciles(self.shards, self.score)
         order = np.random.default_rng(probe.seed).permutation(len(deciles))
         rows = np.sort(order[np.isin(deciles[order], probe.deciles)][: self.most])
@@ -93,7 +93,10 @@ def run(
     output: str,
     arguments: Sequence[str],
 ) -> list[tuple[float, ...]]:
-    """Train probes on ranges of deciles; return the score of each range and seed, Pearson × 100."""
+    """Train a probe for each range of deciles and each seed.
+
+    Return a tuple per range, which contains one score per seed: Pearson × 100.
+    """
     key, counts = probing.key, probing.counts()
     probes = [
         Probe(content_key(key, deciles, seed), deciles, seed, min(of, probing.most))

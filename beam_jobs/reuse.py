@@ -1,8 +1,7 @@
-"""Reuse of translations: a source that the same model has translated is not translated again.
+"""Reuse translations that the same model made with the same options.
 
-The sources of unfinished shards are joined with the sources that the same model has translated with
-the same options. Both are partitioned by hash. Texts are written to files, in the same way as
-hashes in `duplicates`.
+The sources of unfinished shards are joined with the sources of earlier shards. For the join, all
+sources are partitioned by hash and written to temporary files, as in `duplicates`.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ from paraloom.beam_jobs.transforms.translations import Direction
 from paraloom.models.printing import say
 
 _WORTH = 100
-"""Largest number of rows to read in unchanged shards per new row.
+"""Unchanged shards are not searched if they have more rows than this per new row.
 
-Translating a few new rows of a large corpus takes less time than searching for them.
+Translating a few new rows takes less time than searching a large corpus for them.
 """
 
 _TEXT = pa.large_string()  # a partition may have more than 2 GiB of text
@@ -47,16 +46,15 @@ _FORM = {"translation": _TEXT, "translation_score": pa.float32()}
 _FORM |= {"translation_subwords": pa.int16(), "reason": _TEXT}
 
 Block = tuple[int, str, int, int]
-"""Where rows are: index of the unit (below 0 for an earlier shard), file, first byte, end."""
+"""Location of rows: index of their unit (negative for earlier units), path, first byte, end."""
 
 
 def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str]) -> list[Receipt]:
     """Return the receipts of shards that may have translations for unfinished units.
 
-    The receipts are those of this stage, and of the stages in the folders `others`. This stage's
-    outdated receipts, or all its receipts if the stage has ended, are first written to a file.
-    Their part files are kept until the stage ends again. After a kill, the job therefore finds the
-    same receipts and makes the same batches.
+    The receipts belong to this stage and to the stages in the folders `others`. Receipts of this
+    stage that the job may replace are first copied into a file. If the job is killed, its next
+    attempt therefore finds the same receipts and makes the same batches.
     """
     keys, before = {unit.key for unit in units}, receipts(output)
     present = keys & {receipt.key for receipt in before}
@@ -91,7 +89,7 @@ def _noted(folder: str) -> list[Receipt]:
 
 
 class WithKept(beam.PTransform):
-    """Finds translations in `old` shards. Returns units with blocks for `read_kept`."""
+    """Finds translations in the shards of `old`. Returns (unit, blocks) for `read_kept`."""
 
     def __init__(self, old: list[Receipt], new: Sequence[Unit], direction: Direction, output: str):
         super().__init__()
@@ -101,7 +99,7 @@ class WithKept(beam.PTransform):
         self.partitions = duplicates.partitions(rows + sum(receipt.rows_in for receipt in old))
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find the sources of units in old shards, in each partition."""
+        """Join the sources of units with the sources of earlier shards, in each partition."""
         direction, candidates, output = self.direction, self.candidates, self.output
         prefix, count = duplicates.temporary_prefix(output), self.partitions
 
@@ -140,8 +138,8 @@ def translations(
 ) -> tuple[pa.Table, np.ndarray]:
     """Return the translations of an earlier unit, and the hash of each row's source, uint64 [n, 2].
 
-    Each source has `candidates` neighbouring rows. Both are empty if a file is damaged or missing,
-    because another run may change or remove files.
+    Each source has `candidates` adjacent rows. The table and the hashes are empty if a file is
+    damaged or missing, because another run may change or remove files.
     """
     number = schema.CANDIDATE.name
     own = ["id", direction.text, number]
@@ -156,7 +154,7 @@ def translations(
     table = pa.concat_tables([form.empty_table(), *parts], promote_options="permissive")
     codes = table["id"].combine_chunks().dictionary_encode().indices.to_numpy()
     order = np.lexsort((pc.fill_null(table[number], 0).to_numpy(), codes))
-    # If the engine failed, another attempt may succeed.
+    # Do not reuse failures of the engine, because another attempt may succeed.
     failed = pc.fill_null(pc.starts_with(table["reason"], "engine failed"), False).to_numpy()
     usable = np.bincount(codes) == candidates
     usable[codes[failed]] = False
@@ -169,7 +167,7 @@ def translations(
 
 
 def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
-    """Return the first translations in `known` of each source that has any."""
+    """Return the translations of each source that occurs in `known`, from its first occurrence."""
     hashes = known["hash"].take(pa.array(np.arange(0, len(known), candidates)))
     at = pc.index_in(sources["hash"], value_set=hashes)
     found = known.select([*_FORM]).take(pa.array(spread(at.drop_null().to_numpy(), candidates)))
@@ -178,7 +176,7 @@ def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
 
 
 def read_kept(blocks: Sequence[Block], candidates: int) -> tuple[np.ndarray, pa.Table]:
-    """Return which distinct texts of a unit have translations, int64 [n], and the translations."""
+    """Return the indices of distinct texts that have translations, int64 [n], and translations."""
     if not blocks:
         return np.empty(0, np.int64), pa.schema(_FORM).empty_table()
     found = _read(blocks)
@@ -186,12 +184,12 @@ def read_kept(blocks: Sequence[Block], candidates: int) -> tuple[np.ndarray, pa.
 
 
 def spread(rows: np.ndarray, candidates: int) -> np.ndarray:
-    """Return the indices of the `candidates` neighbouring rows of each row, int64."""
+    """Replace each index of a source by the indices of its `candidates` adjacent rows, int64."""
     return np.asarray(rows[:, None].astype(np.int64) * candidates + np.arange(candidates)).ravel()
 
 
 def _write(path: str, index: int, table: pa.Table, keys: np.ndarray) -> Iterator[tuple[int, Block]]:
-    """Write rows into one file, grouped by key; yield each key with its block."""
+    """Write the rows into one file, grouped by key. Yield (key, block) for each key."""
     if not len(table):
         return
     options, end = pa.ipc.IpcWriteOptions(compression="lz4"), 0
@@ -205,8 +203,6 @@ def _write(path: str, index: int, table: pa.Table, keys: np.ndarray) -> Iterator
 
 
 def _read(blocks: Sequence[Block]) -> pa.Table:
-    """Read the rows of blocks, in order. The column `unit` has the index of each row's block."""
-
     def read(block: Block) -> pa.Table:
         index, path, start, end = block
         table = pa.ipc.open_stream(storage.read_bytes(path, start, end)).read_all()

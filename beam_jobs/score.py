@@ -1,6 +1,6 @@
 """Scoring: each scorer in the configuration adds one column.
 
-If a shard is scored again because a scorer changed, only the scorer's column is computed. The other
+If only some scorers changed since an earlier output, only their columns are computed. The other
 columns are copied from the earlier output.
 """
 
@@ -66,10 +66,10 @@ def score_table(
     Args:
         given: columns that were computed before, for the same rows.
         target: schema of the scored rows, if the stage is not `score`.
-        waits: list to which the seconds of waiting for other threads' scores are added.
+        waits: list that receives the seconds spent waiting for other threads.
 
-    Returns the scored rows, and the rejected rows with a `reason`: a score is missing, not finite,
-    or outside its scorer's range.
+    Return the scored rows, and the rejected rows with a `reason`. A row is rejected if a score is
+    missing, not finite, or outside the range of its scorer.
     """
     if target is None:
         target = schema.scored(tuple(scorers), **schema.variant(table))
@@ -117,21 +117,21 @@ def _range(scorer: Scorer) -> str:
 class ScoreMeasurements(Measurements):
     """Measurements of a shard."""
 
-    # Key of what the values of a column depend on. `outdate` keeps copies of receipts with keys.
+    # Column -> digest of everything its values depend on. Equal digests allow copying the column.
     columns: dict[str, str] = Field(default_factory=dict)
 
 
 @dataclass(eq=False)
 class Scoring:
-    """The scorers of a job, for its workers."""
+    """The scorers of a job, and the settings with which workers open them."""
 
-    scorers: Sequence[str]  # scores in the output; scores in the input are copied
+    scorers: Sequence[str]  # scores in the output; scores that the input contains are copied
     resources: Mapping[str, str | TranslatorFactory] = field(default_factory=dict)
     sources: Sequence[ScorerSource] = ()  # for scorers that are not in `SCORERS`
     language: str = ENGLISH  # language of references and translations
-    threads: int | None = None  # for a model; None: all cores
+    threads: int | None = None  # threads of a model; None: all cores
     accelerator: str | None = None  # Beam resource hint, if there is a model
-    int8: bool = False  # 8-bit weights of models of sentence-transformers, on a CPU
+    int8: bool = False  # whether sentence-transformers models use 8-bit weights, on a CPU
 
     def __post_init__(self) -> None:
         self.scorers, self.resources = tuple(self.scorers), dict(self.resources)
@@ -145,16 +145,16 @@ class Scoring:
         return sources[name].load() if name in sources else SCORERS.get(name)
 
     def open(self, names: Sequence[str]) -> PairScorer:
-        """Open the scorers. Resources are opened when they are needed, models once per process."""
+        """Open scorers. Each resource is opened when it is needed, and a model once per process."""
         resources: dict[str, Any] = {}
         for name in names:
             kind = scorer.resource if (scorer := self.find(name)) else None
             if kind is None or kind.name not in self.resources:
-                continue  # `PairScorer` names the missing resource
+                continue  # `PairScorer` reports the missing resource
             opening = partial(self._open_resource, kind)
             shared = self.models.get(kind.name)
             resources[kind.name] = partial(shared.acquire, opening) if shared else opening
-        if "encoder" in self.resources and not self.models:  # models set the number, too
+        if "encoder" in self.resources and not self.models:  # a model sets another number
             import torch
 
             torch.set_num_threads(1)
@@ -189,9 +189,9 @@ def run(
 
     Raise a UserError if the share of rejected rows is larger than `max_rejected`.
 
-    If a resource is a model, one process scores with all cores, so that the model is loaded once.
-    `keys` are digests of what each score depends on, except the pairs. A column with the same key
-    is copied from an earlier output of the unit.
+    If a resource is a model, a single process uses all cores, so that the model is loaded once.
+    `keys` maps each score to a digest of everything that it depends on, apart from the pairs. If
+    the digest is unchanged, the column is copied from the unit's earlier output.
     """
     scoring = replace(scoring, threads=threads_here(arguments))
     score = beam.ParDo(_Score(output, scoring, dict(keys or {})))
@@ -215,7 +215,7 @@ class _Score(OverlappingDoFn):
         self.opening = Lock()
 
     def room(self, unit: Unit) -> int:
-        """Allow one other shard, which a model scores while the other scorers score this shard."""
+        """Overlap two shards if there is a model, so that it need not wait for other scorers."""
         return 1 if self.scoring.models else 0
 
     def make(self, unit: Unit) -> Receipt:
@@ -238,7 +238,7 @@ class _Score(OverlappingDoFn):
             self.tell(unit, len(table) * min(done / texts, 1))
 
         waits: list[float] = []
-        listeners.insert(0, listen)  # the shard that began first has the last listener
+        listeners.insert(0, listen)  # batches are reported for the last listener, the oldest shard
         try:
             parts = [score_table(table.filter(known), scorer, scorers, columns, waits=waits)]
             if columns is not None and len(columns) < len(table):
@@ -254,7 +254,7 @@ class _Score(OverlappingDoFn):
         if len(parts) > 1:
             order = pc.index_in(schema.row_ids(accepted), value_set=schema.row_ids(table))
             accepted = accepted.take(pc.sort_indices(order))
-        # If no row and no column was lost, compressed pages are copied.
+        # If all rows and columns remain, `extended` can copy compressed pages.
         if not rejected.num_rows and set(table.column_names) <= set(accepted.column_names):
             added = accepted.drop_columns(table.column_names)
             accepted = extended(data, added, accepted.schema)
@@ -265,7 +265,10 @@ class _Score(OverlappingDoFn):
     def _computed_before(
         self, unit: Unit, table: pa.Table, keys: Mapping[str, str]
     ) -> tuple[pa.Array, pa.Table | None]:
-        """Return which rows an earlier output has, bool [n], and its columns with these keys."""
+        """Return the rows that an earlier output contains, bool [n], and their reusable columns.
+
+        Without reusable columns, mark all rows, and return None instead of columns.
+        """
         everything = pa.array(np.ones(len(table), bool))
         before = read_receipt(self.output, unit.name, EARLIER)
         had = before.measured(ScoreMeasurements).columns if before else {}

@@ -43,7 +43,7 @@ class Select(beam.PTransform):
         self.output, self.criteria, self.rows, self.text = output, criteria, rows, text
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Scan once for the criteria and for duplicates, and once to write."""
+        """Apply the criteria and find duplicates, and then read the pairs again to write them."""
         criteria, decided = self.criteria, _Decided(temporary_prefix(self.output), self.criteria)
         where, least = (self.rows, self.output), criteria.near_duplicates
         joined = units | "Duplicate pairs" >> WithDuplicates(decided.hashes, *where)
@@ -58,7 +58,7 @@ class Select(beam.PTransform):
 
 @dataclass(frozen=True)
 class _Decided:
-    """Decisions by the criteria on the rows of units, which are kept in files for later scans."""
+    """Applies the criteria once, and stores the decisions in files for later scans."""
 
     prefix: str
     criteria: Criteria
@@ -94,14 +94,14 @@ class _Decided:
         return {name: _column(kept, rows) for name, rows in self.drawn_from(kept, reasons)}
 
     def drawn_from(self, kept: pa.Table, reasons: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield each kind of rows from which rows are drawn, with the accepted rows."""
+        """Yield the name and the accepted rows of each kind that is sampled separately."""
         kinds, accepted = kinds_of(kept, self.criteria), reasons == ""
         for name in sorted({*kinds[accepted]} or {"sample"}):
             yield name, np.flatnonzero(accepted & (kinds == name))
 
 
 def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Sequence[str]) -> Result:
-    """Select from `units` into `output`, and export the TSV file."""
+    """Select pairs of `units`, write them into the folder `output`, and export a TSV file."""
     storage.remove(tsv_path(output))
     rows = sum(unit.rows for unit in units)
     select, processes = Select(output, criteria, rows, text=True), None
@@ -138,6 +138,6 @@ class _WriteCorpus(UnitDoFn):
 
 
 def _column(table: pa.Table, rows: np.ndarray) -> Column:
-    """Return a column whose scores are equal, so that the hashes of the ids order the rows."""
+    """Return a column of equal scores, so that the rows are ordered by hashes of their ids."""
     ids = schema.row_ids(table.take(pa.array(rows)))
     return Column(np.zeros(len(rows), np.uint32), ids)

@@ -1,1 +1,1 @@
-"""What all jobs share: shards and receipts, workers, launching, crash recovery, rejections."""
+"""Code that all jobs share: shards, receipts, workers, launching, crash recovery, rejections."""

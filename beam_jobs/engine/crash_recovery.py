@@ -1,13 +1,10 @@
-"""Crash recovery: units whose worker died are attempted again, more carefully each time.
+"""Crash recovery: if a worker dies, its units are attempted again with precautions.
 
-A killed process cannot report an error, for instance if it used too much memory. The launcher
-therefore records the death in the attempt records of all units in progress. After a death,
-translation records which batch of rows is in the engine. After the second death, it makes smaller
-batches. If workers still die, the launcher ends the run with a message that names units and rows.
-Only deaths that the launcher saw count. If the command itself was killed, the next attempt makes
-the same batches as the first.
-
-    <stage>/_attempts/<unit>.json
+A worker that is killed, for instance because it used too much memory, cannot report an error. The
+launcher therefore counts the death in the attempt records (`<stage>/_attempts/<unit>.json`) of all
+units in progress. From the first death on, translation records which rows are in the engine. From
+the second death on, it makes smaller batches. If workers still die, the launcher ends the run with
+a message that names the units and rows. If the launcher itself is killed, no death is counted.
 """
 
 from collections.abc import Sequence
@@ -19,21 +16,21 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import ATTEMPTS
 from paraloom.beam_jobs.storage import MissingError
 
-_SHOWN = 5  # rows shown in a message
+_SHOWN = 5
 
 
 class Attempt(BaseModel):
-    """Record of the attempts at a unit; implements `paraloom.models.nmt.translate.RetryHints`."""
+    """Record of the attempts at a unit. Implements `paraloom.models.nmt.translate.RetryHints`."""
 
     key: str
     number: int = 0  # 1 for the first attempt
     deaths: int = 0  # workers that died on this unit
-    rows: list[int] = []  # rows in the engine
+    rows: list[int] = []  # rows that the translation engine is processing
     _path: str = PrivateAttr("")
 
     @property
     def smaller(self) -> int:
-        """Factor by which batches shrink: 4 to the power of the deaths after the first death."""
+        """Factor by which batches shrink: 4 after the second death, 16 after the third death."""
         return int(4 ** max(self.deaths - 1, 0))
 
     def under_way(self, rows: Sequence[int]) -> None:
@@ -51,7 +48,7 @@ class Attempt(BaseModel):
 
 
 def begin(folder: str, name: str, key: str) -> Attempt:
-    """Begin an attempt at a unit, and count the earlier attempts with the same key."""
+    """Record the start of an attempt at a unit. Continue a record with the same key."""
     path = storage.join(folder, ATTEMPTS, f"{name}.json")
     attempt = _read(path)
     if attempt is None or attempt.key != key:
@@ -84,7 +81,7 @@ def _read(path: str) -> Attempt | None:
 
 
 def note_death(folder: str) -> str:
-    """Record a worker's death for all units in progress; return their names for a message."""
+    """Record a worker's death for all units in progress. Return the units as part of a message."""
     at = []
     for name, attempt in unfinished(folder).items():
         attempt.deaths += 1

@@ -1,4 +1,4 @@
-"""Running of a job: Beam's options, progress, one-line errors, and the receipts of the result."""
+"""Run a Beam job, report its progress and errors, and return its receipts."""
 
 import os
 import sys
@@ -47,7 +47,7 @@ class Result:
 
 
 class WorkUnit(Protocol):
-    """A unit of work, as `launch` and `UnitDoFn` need it."""
+    """Interface of a unit of work, for `launch` and `UnitDoFn`."""
 
     @property
     def name(self) -> str:
@@ -55,7 +55,7 @@ class WorkUnit(Protocol):
 
     @property
     def key(self) -> str:
-        """Key of everything that the unit's output depends on."""
+        """Digest of everything that the unit's output depends on."""
 
     @property
     def rows(self) -> int | None:
@@ -73,7 +73,7 @@ class Work:
     done: Callable[[], int]  # returns the number of rows that are done
     total: int | None
     finished: Callable[[], int] = lambda: 0  # returns the number of rows in finished units
-    died: Callable[[], str] = lambda: ""  # called when a worker dies; names units in progress
+    died: Callable[[], str] = lambda: ""  # called when a worker dies; returns the units in progress
     unit: str = "rows"  # what `done` counts
     label: str | None = None  # digest of the work, by which other launchers find the job
 
@@ -104,20 +104,20 @@ def launch(
     done: Callable[[], int] | None = None,
     limit: Limit | None = None,
 ) -> Result:
-    """Run a job that makes one receipt per unit, and the files that the receipt names.
+    """Run a job that writes a receipt and part files for each unit, and return the receipts.
 
-    Units with a valid receipt are finished. Only the checksums of their files are verified.
+    Units that already have a valid receipt are not processed again.
 
     Args:
-        transform: units in, receipts out.
+        transform: transform from units to receipts.
         output: folder of the files and receipts.
         processes: largest number of worker processes, if the user did not choose a runner.
-        done: returns the number of rows that are done, if receipts do not contain it.
+        done: returns the number of rows that are done; None: count rows in units with receipts.
         limit: largest share of rows that the job may reject; None: unlimited.
 
     Raises:
         UserError: a worker's first error that the user can fix, or too many rejected rows.
-        RuntimeError: a unit has no receipt.
+        RuntimeError: a unit has no valid receipt.
     """
     keys = {unit.name: unit.key for unit in units}
     before = shard_files.receipts(output)
@@ -170,7 +170,6 @@ def launch(
 
 
 def _under_way(output: str) -> int:
-    """Sum the progress that unfinished units report."""
     folder = storage.join(output, shard_files.UNDER_WAY)
     names = [] if storage.is_remote(output) else storage.names(folder)
     paths = {name: shard_files.receipt_path(output, name) for name in names}
@@ -180,7 +179,7 @@ def _under_way(output: str) -> int:
 
 
 def watch_pipeline(work: Work, arguments: Sequence[str]) -> dict[str, int]:
-    """Call `run_pipeline` with progress and a log file, and call it again if a worker died."""
+    """Run a pipeline with progress and a log file. Run it again if a worker dies."""
     options = beam_options(arguments, processes=max(work.processes, 1))
     name_job(options, work.name, work.output)
     if work.label:
@@ -208,7 +207,7 @@ def run_pipeline(
 ) -> dict[str, int]:
     """Build and run a Beam pipeline; return its counters.
 
-    `runner` overrides the runner in the options. Ctrl-C may ask `user` about a remote job.
+    `runner` overrides the runner in the options. After Ctrl-C, `user` decides whether to cancel.
     """
     user = user or User(options)
     try:
@@ -229,8 +228,7 @@ def run_pipeline(
                 raise
             query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     except Exception as error:
-        # `user_error` finds the message by the type's name. It omits the step's name, which Beam
-        # appends.
+        # `user_error` needs the name of the error's type in the text.
         known = isinstance(error, UserError)
         if found := user_error(f"{type(error).__name__}: {error}" if known else str(error)):
             raise found from error
@@ -243,10 +241,7 @@ def run_pipeline(
 
 @contextmanager
 def _plain_labels() -> Iterator[None]:
-    """Keep Beam from importing its data frames, which fail with pandas 3.
-
-    Beam would import them to choose the name of a step.
-    """
+    """Prevent Beam from importing `apache_beam.dataframe` for labels. It fails with pandas 3."""
     original = pipelines.alter_label_if_ipython
     pipelines.alter_label_if_ipython = lambda transform, pvalueish: None
     try:
@@ -264,9 +259,9 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
 
 
 def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
-    """Return the runner with local workers, or None if the user chose a runner or only one worker.
+    """Return a runner with local workers, or None if the user chose a runner or only one worker.
 
-    A job that is limited to one process also gets a worker, whose memory is freed afterwards.
+    Even a job with a single process runs in a worker, so that its memory is freed at the end.
     """
     here = local_workers(arguments) < 2
     return None if runner_of(arguments) or here else local_runner(parse_options(arguments))
@@ -274,9 +269,9 @@ def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
 
 @contextmanager
 def redirect_stderr(output: str) -> Iterator[Any]:
-    """Redirect stderr (descriptor 2, which workers inherit) to a log; yield the terminal.
+    """Redirect stderr to a log, for this process and its workers. Yield a stream to the terminal.
 
-    The log is in the run's `logs/`, or on this machine if the run is in an object store.
+    The log is in `logs/` in the `local_workdir` of the run.
     """
     log = _log(output)
     sys.stderr.flush()
@@ -300,7 +295,7 @@ def _log(output: str) -> Path:
 
 @contextmanager
 def report_progress(done: Callable[[], int], progress: Meter, output: str) -> Iterator[None]:
-    """Report progress from the files in the output folder while a job runs."""
+    """Call `done` regularly while the block runs, and report its result as progress."""
     stop = threading.Event()
     seconds = 10.0 if storage.is_remote(output) else 0.5  # in a store, a check is a request
 

@@ -1,7 +1,4 @@
-"""Reading and checking of Beam's options.
-
-Functions import Beam only where they use it, because the import is slow.
-"""
+"""Parse and check Beam's options. Functions import Beam themselves, because the import is slow."""
 
 from __future__ import annotations
 
@@ -43,13 +40,13 @@ def local_workers(arguments: Sequence[str]) -> int:
 
 
 def threads_here(arguments: Sequence[str]) -> int | None:
-    """Threads for a job's only process on this machine; None, for all cores, if it is elsewhere."""
+    """Number of threads of a local job with one process; None (all cores) with a Beam runner."""
     elsewhere = any(argument.startswith("--runner") for argument in arguments)
     return None if elsewhere else local_workers(arguments)
 
 
 def only_workers(arguments: Sequence[str]) -> bool:
-    """Whether the options set nothing but the number of workers on this machine."""
+    """Whether there are no options other than `--direct_num_workers`."""
     return not _WORKERS.sub("", " ".join(arguments)).strip()
 
 
@@ -69,7 +66,7 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
 
     options = parse_options(arguments)
     FileSystems.set_options(options)  # Beam does the same for pipelines and workers
-    # Check the locations, too. Otherwise Beam tries for 10 minutes to find credentials.
+    # Also check Beam's own locations. Otherwise Beam tries for 10 minutes to find credentials.
     cloud = options.view_as(GoogleCloudOptions)
     paths += filter(None, (cloud.temp_location, cloud.staging_location))
     buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
@@ -105,7 +102,7 @@ def parse_options(arguments: Sequence[str]) -> PipelineOptions:
         reason = printed.getvalue().strip().rpartition("error: ")[2]
         raise UserError(f"Beam options: {reason}") from error
     _, unknown = parsers[0].parse_known_args(arguments)
-    # A job server may have further options. Other runners ignore unknown options.
+    # A job server may accept unknown options. Other runners ignore them without an error.
     if unknown and options.view_as(StandardOptions).runner in _WITHOUT_SERVER:
         name = unknown[0].partition("=")[0]
         if not name.startswith("-"):

@@ -1,9 +1,10 @@
-"""Encoding and decoding of part files: Parquet files with one row group, or none if they are empty.
+"""Encode and decode part files. They are Parquet files with at most one row group.
 
-Later stages add columns to a part file. `extended` copies the compressed pages of the existing
-columns, which is several times faster than compressing the texts again, and gives the same bytes as
-`encode`. Parquet's footer is in Thrift's compact protocol. Here a Thrift struct is a dict from
-field numbers to types and values.
+To add columns to a part file, `extended` copies the compressed pages of the existing columns. This
+is several times faster than compressing the texts again, and gives the same bytes as `encode`.
+
+A Parquet footer uses Thrift's compact protocol. In this module, a Thrift struct is a dict from
+field number to (type, value).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MAGIC = b"PAR1"
 # Types of the compact protocol that occur in footers, by number.
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _, _, _STRUCT = range(1, 13)
 
-# Field numbers in Parquet's Thrift definition, for the struct in the comment.
+# Field numbers in Parquet's Thrift definition. Each comment names the struct.
 _SCHEMA, _ROW_GROUPS, _METADATA, _ORDERS = 2, 4, 5, 7  # FileMetaData
 _CHILDREN = 5  # SchemaElement
 _COLUMNS, _SIZE, _COMPRESSED_SIZE = 1, 2, 6  # RowGroup
@@ -51,13 +52,13 @@ def encode(table: pa.Table) -> bytes:
 
 
 def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """Decode a part file: all columns, or the columns of `columns` that it has."""
+    """Decode a part file: all columns, or the names in `columns` that the file contains."""
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         return file.read(columns, use_threads=False)
 
 
 def extended(data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
-    """Add `columns` to a part file. Its pages are copied if `schema` begins with its columns."""
+    """Add `columns` to a part file. `schema` is the schema of the result."""
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         own, groups = file.schema_arrow.names, file.num_row_groups
     further = schema.names[len(own) :]
@@ -86,7 +87,7 @@ def _split(data: bytes) -> tuple[bytes, Struct]:
 
 
 def _append(footer: Struct, more: Struct, shift: int) -> None:
-    """Append the columns of the footer `more`, whose pages moved by `shift` bytes, to `footer`."""
+    """Append the columns of the footer `more` to `footer`. Their pages moved by `shift` bytes."""
     root, *elements = more[_SCHEMA][1]
     _add(footer[_SCHEMA][1][0], root, _CHILDREN)
     footer[_SCHEMA][1].extend(elements)
@@ -106,9 +107,8 @@ def _add(fields: Struct, other: Struct, number: int) -> None:
 
 
 def _shift(fields: Struct, numbers: Sequence[int], shift: int) -> None:
-    """Add `shift` to the offsets of pages; the offset of a missing page is 0 or missing."""
     for number in numbers:
-        if number in fields and fields[number][1]:
+        if number in fields and fields[number][1]:  # else there is no such page
             kind, value = fields[number]
             fields[number] = kind, value + shift
 

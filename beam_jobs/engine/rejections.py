@@ -1,8 +1,8 @@
 """Stop a job that rejects too large a share of its rows.
 
 While a job runs, the launcher counts the rows of finished units. To stop the job, the launcher
-writes a message into the job's folder, and workers read it before each unit. Finished units remain,
-so the same command resumes with a higher limit.
+writes a message into the job's folder, and workers read it before each unit. Finished units are
+kept, so that the user can raise the limit and resume.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from paraloom.beam_jobs.storage import MissingError
 from paraloom.models.errors import UserError, one_line
 
 ENOUGH_ROWS = 1_000
-"""Rows to count before a running job is checked, because early shards may be bad by chance."""
+"""A job is checked from this number of rows on, because early shards may be bad by chance."""
 
 _MESSAGE = "stopped"
 
@@ -31,13 +31,11 @@ class Limit:
 
 @dataclass(slots=True)
 class _Rejections:
-    """Counts of rows and of rejected rows by reason, which are checked against the limit."""
-
     job: str
     limit: Limit
     rows: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    files: dict[str, str] = field(default_factory=dict)  # by reason: a file with rejected rows
+    files: dict[str, str] = field(default_factory=dict)  # reason -> a file with such rows
 
     def add(self, receipt: Receipt) -> None:
         self.rows += receipt.rows_in
@@ -48,7 +46,7 @@ class _Rejections:
                 self.files.setdefault(reason, shards[0].path if shards else receipt.name)
 
     def check(self, enough: int) -> None:
-        """Raise UserError if too many rows are rejected, once `enough` rows are counted."""
+        """Raise UserError if too many of at least `enough` rows are rejected."""
         rejected = self.reasons.total()
         if self.rows < enough or rejected <= self.limit.share * self.rows:
             return

@@ -19,11 +19,10 @@ _TRANSLATION = _columns(
 BACK_TRANSLATE = pa.schema([*INGEST, *_TRANSLATION])
 
 CANDIDATE = pa.field("candidate", pa.int8(), nullable=False)
-"""Number of a translation of its source, from 0 for the best; only in runs with several candidates.
-"""
+"""Index among the translations of the same source; only in runs with several candidates."""
 
 GENERATOR = pa.field("generator", pa.string(), nullable=False)
-"""Name of the candidate's generator; only in runs with `generators`."""
+"""Name of the generator that made the candidate; only in runs with `generators`."""
 
 REASON = pa.field("reason", pa.string(), nullable=False)
 
@@ -53,7 +52,7 @@ INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.s
 
 
 def translated(*, candidates: bool, generators: bool = False, nmt: bool = True) -> pa.Schema:
-    """Schema after `back_translate`, or with `generators` after `generate`."""
+    """Schema after `back_translate`, or after `generate` if `generators` is true."""
     given = [*INGEST, *(_TRANSLATION if nmt else _TRANSLATION[:1])]  # without a model: no scores
     more = [CANDIDATE, GENERATOR] if generators else [CANDIDATE] if candidates else []
     return pa.schema([*given, *more])
@@ -78,22 +77,22 @@ def bucketed(scorers: tuple[str, ...], **variant: bool) -> pa.Schema:
 
 
 def extended(given: pa.Schema, target: pa.Schema) -> pa.Schema:
-    """Columns of `given`, which may include the user's own, and then new columns of `target`."""
+    """Columns of `given`, followed by the columns that only `target` has."""
     fields = {of.name: of for of in (*given, *target)}
     return pa.schema(fields.values())
 
 
 ROW = ("id", CANDIDATE.name)
-"""Columns that identify a row, for `row_ids`. Runs without candidates lack the second."""
+"""Columns that identify a row. Only runs with several candidates have the column `candidate`."""
 
 
 def has_candidates(table: pa.Table) -> bool:
-    """Whether a table has a column of candidate numbers."""
+    """Whether a table has the column `candidate`."""
     return CANDIDATE.name in table.column_names
 
 
 def variant(table: pa.Table) -> dict[str, bool]:
-    """Which optional columns a table has, as arguments for `translated`."""
+    """Return which optional columns a table has, as arguments for `translated`."""
     return {
         "candidates": has_candidates(table),
         "generators": GENERATOR.name in table.column_names,
@@ -102,7 +101,7 @@ def variant(table: pa.Table) -> dict[str, bool]:
 
 
 def row_ids(table: pa.Table) -> pa.StringArray:
-    """Identify each row by its id, followed by its candidate number if there is one.
+    """Return an identifier of each row: its id, followed by its `candidate` if there is one.
 
     >>> row_ids(pa.table({"id": ["a", "a"], "candidate": [0, 1]})).to_pylist()
     ['a 0', 'a 1']

@@ -14,9 +14,9 @@ every part file has its checksum. Part files without a receipt are ignored.
 
 Data set readers skip names that start with an underscore, so they read accepted rows only.
 
-A runner may attempt the same unit twice at once, and on GPUs the results may differ in their bytes.
-The name of a part file ends in digits of its checksum, so attempts do not overwrite each other's
-files. The first receipt wins. The end of the job, or the next command, removes the other files.
+A runner may process the same unit twice at the same time, and on GPUs the results may differ. The
+name of a part file ends in digits of its checksum, so no attempt overwrites another attempt's
+files. The first receipt is valid. Files that it does not name are removed later.
 """
 
 import hashlib
@@ -43,13 +43,13 @@ from paraloom.models.memory import peak_memory
 RECEIPTS = "_receipts"
 _ALL = "all.jsonl"
 REJECTED = "_rejected"
-EARLIER = "_earlier"  # outdated receipts
-ATTEMPTS = "_attempts"  # attempt records of `crash_recovery`
+EARLIER = "_earlier"
+ATTEMPTS = "_attempts"
 HASHES = "_hashes"  # temporary files of `WithDuplicates`
-UNDER_WAY = "_progress"  # progress of unfinished units
+UNDER_WAY = "_progress"
 
 ROW_NUMBER = ", row "
-"""Text before the row number at the end of a reason. `as_counted` removes both."""
+"""Separates a reason from the row number at its end."""
 REPEATS_NEARLY = "nearly repeats an earlier pair"  # followed by `, id` and the earlier pair's id
 _NAMED = f"^({REPEATS_NEARLY}), id (?s:.*)$|{ROW_NUMBER}[0-9]+$"
 
@@ -75,7 +75,7 @@ class Shard:
 
 
 class DamagedError(UserError):
-    """A part file's content changed after it was written. The next run makes the file again."""
+    """Raised if the content of a part file changed after it was written."""
 
     @property
     def path(self) -> str:
@@ -91,7 +91,7 @@ _DAMAGED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """An input shard to process, and the key of everything that the output depends on."""
+    """An input shard to process. `key` is a digest of everything that the output depends on."""
 
     index: int
     key: str
@@ -113,11 +113,11 @@ class Saved(BaseModel):
     """Counts of the rows that needed no translation."""
 
     rows: int
-    tokens: int  # number of Moses tokens in these rows, on the side that is translated
+    tokens: int  # number of Moses tokens in the texts that needed no translation
 
 
 class Measurements(BaseModel):
-    """Base class of the measurements of a unit that a job stores in the receipt."""
+    """Base class of the measurements that a job stores in a unit's receipt."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -136,10 +136,10 @@ class Receipt(BaseModel):
     shards: tuple[Shard, ...]
     rejected: dict[str, int]  # rows per reason
     rejected_shards: tuple[Shard, ...] = ()
-    seconds: float = 0.0  # time that the worker took
+    seconds: float = 0.0
     peak_memory: int = 0  # bytes; the worker process's peak until the unit ended
     ended: float = 0.0  # seconds since the epoch, by the worker's clock
-    worker: str = ""  # host and process id
+    worker: str = ""  # host name and process id
     numbers: dict[str, Any] = Field(default_factory=dict)  # the job's `Measurements`
 
     @property
@@ -157,7 +157,7 @@ class Receipt(BaseModel):
         return [shard.path for shard in (*self.shards, *self.rejected_shards)]
 
     def at(self, folder: str) -> Self:
-        """Return a copy of the receipt whose part files are in another stage folder."""
+        """Return a copy of the receipt with the paths of part files in another stage folder."""
 
         def there(shards: Iterable[Shard], *below: str) -> tuple[Shard, ...]:
             place = storage.join(folder, *below, "")
@@ -168,7 +168,7 @@ class Receipt(BaseModel):
 
 
 def content_key(*parts: object) -> str:
-    """Return the SHA-256 of `parts` as JSON. `parts` must contain all that a result depends on.
+    """Return the SHA-256 of `parts` as JSON.
 
     >>> content_key("score", {"b": 1, "a": 2}) == content_key("score", {"a": 2, "b": 1})
     True
@@ -274,7 +274,7 @@ def commit(
             for path in set(receipt.paths) - set(first.paths):
                 storage.remove(path)
             return first
-        write_receipt(folder, receipt)  # the existing receipt is damaged or outdated
+        write_receipt(folder, receipt)
     return receipt
 
 
@@ -291,7 +291,7 @@ def write_receipt(
     folder: str, receipt: Receipt, kind: str = RECEIPTS, *, replace: bool = True
 ) -> bool:
     """Write a receipt; with `replace=False`, return False if the unit already has a receipt."""
-    # Without folders in its paths, so that a run can be moved.
+    # The stored paths have no folders, so that a run can be moved.
     text = receipt.at("").model_dump_json(indent=1, exclude_unset=True)
     path = receipt_path(folder, receipt.name, kind)
     if replace and kind == RECEIPTS:
@@ -309,7 +309,7 @@ def read_receipt(folder: str, name: str, kind: str = RECEIPTS) -> Receipt | None
 
 
 def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
-    """Remove receipts, so that their units are unfinished. Copy receipts with column keys."""
+    """Remove receipts, so that their units are processed again. Keep copies for `score`."""
 
     def set_aside(receipt: Receipt) -> None:
         if receipt.numbers.get("columns"):
@@ -320,7 +320,7 @@ def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
 
 
 def compact(folder: str, receipts: Iterable[Receipt]) -> None:
-    """Write all receipts of a finished stage into one file, which one request can read."""
+    """Write all receipts of a finished stage into one file, so that one request can read them."""
     in_order = sorted(receipts, key=lambda receipt: receipt.name)
     lines = "\n".join(of.at("").model_dump_json(exclude_unset=True) for of in in_order).encode()
     storage.write_bytes(compacted(folder), storage.digest(lines).encode() + b"\n" + lines)
@@ -337,7 +337,7 @@ def compacted(folder: str) -> str:
 
 
 def receipts(folder: str) -> list[Receipt]:
-    """Read all receipts of a stage, sorted by name, from one file if `compact` wrote it."""
+    """Return all receipts of a stage, sorted by name. Prefer the file that `compact` wrote."""
     with suppress(MissingError, ValueError):
         digest, _, lines = storage.read_bytes(compacted(folder)).partition(b"\n")
         if storage.digest(lines).encode() == digest:
@@ -371,7 +371,7 @@ def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
 def copy_pairs(source: str, target: str) -> None:
     """Replace the stage at `target` by a copy of the finished stage at `source`.
 
-    Old receipts are removed first and new ones written last: a partial copy never seems finished.
+    Old receipts are removed first, so that a partial copy never looks finished.
     """
 
     def copied(receipt: Receipt) -> Receipt:

@@ -57,7 +57,7 @@ class UnitDoFn(beam.DoFn):
         yield receipt
 
     def tell(self, unit: WorkUnit, rows: float) -> None:
-        """Write how many rows of a unit are done, at most once a second, to a local folder only."""
+        """Write how many rows of a unit are done, at most once a second. Skip object stores."""
         if time.monotonic() - self._told >= 1 and not storage.is_remote(self.output):
             self._told = time.monotonic()
             path = storage.join(self.output, UNDER_WAY, unit.name)
@@ -68,11 +68,10 @@ _AT_ONCE = 256  # largest number of units in progress
 
 
 class OverlappingDoFn(UnitDoFn):
-    """Base class of a DoFn that makes several units at once, in threads of one process.
+    """Base class of a DoFn that processes several units at once, in threads of one process.
 
-    Some units are read, prepared or written while a model computes others. Subclasses implement
-    `room`. `make` runs on a copy of the instance, because each unit has its own start time. Objects
-    that `setup` opens are shared by all copies.
+    A model can then compute while other units are read or written. Subclasses implement `room`.
+    `make` runs on a copy of the instance. Objects that `setup` opens are shared by all copies.
     """
 
     def setup(self) -> None:
@@ -85,14 +84,14 @@ class OverlappingDoFn(UnitDoFn):
         self.in_flight = deque[tuple[int, Future[Receipt]]]()  # number of rows, future receipt
 
     def room(self, unit: Any) -> int:
-        """Return how many rows of other units may be in progress beside a unit."""
+        """Return how many rows of other units may be in progress; 0: process `unit` alone."""
         raise NotImplementedError
 
     def ended(self, receipt: Receipt) -> None:
         """Handle a receipt in Beam's own thread, where Beam's counters work."""
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
-        """Begin a unit, and yield the receipts of earlier units that had to end first."""
+        """Start a unit when there is room, and yield the receipts of units that ended before."""
         unit = unit_of(element)
         room = self.room(unit)
         yield from self._done(room)
@@ -115,7 +114,7 @@ class OverlappingDoFn(UnitDoFn):
         self.pool.shutdown(cancel_futures=True)
 
     def _done(self, rows: int) -> Iterator[Receipt]:
-        """Yield receipts until at most `rows` rows are in progress, or one unit if `rows` > 0."""
+        """Yield receipts until at most `rows` rows, or one unit if `rows` > 0, are in progress."""
         while self.in_flight and (
             self.in_flight[0][1].done()
             or (

@@ -1,7 +1,7 @@
-"""Dataflow: checks, one worker process per machine, and jobs that any launcher finds again.
+"""Submit jobs to Dataflow, or attach to a job that another launcher submitted.
 
-A job is named after its stage and its run's folder. The service refuses a second active job with
-the same name. A label identifies the work of the job.
+A job is named after its stage and the run's folder. Dataflow refuses a second active job with the
+same name. A label contains a digest of the job's work.
 """
 
 import re
@@ -30,7 +30,7 @@ _AT_WORK = ("JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING")
 
 
 def prepare(options: PipelineOptions, output: str) -> None:
-    """Check that a Dataflow job has all that its workers need; do nothing for other runners."""
+    """Check that a Dataflow job's options are complete. Do nothing for other runners."""
     if options.view_as(StandardOptions).runner != DATAFLOW:
         return
     import google.cloud.dataflow  # noqa: F401  (if it fails, the command names the extra)
@@ -51,9 +51,9 @@ def prepare(options: PipelineOptions, output: str) -> None:
 def one_process(arguments: Sequence[str], accelerator: str | None) -> list[str]:
     """Add arguments for one worker process per machine, so that each model is loaded once.
 
-    By default Dataflow starts one process per core, each with 12 threads. Every process would load
-    the model and use all cores. The arguments give one thread per GPU (one in all without GPUs),
-    and one thread that reads or writes. The user may set `--number_of_worker_harness_threads`.
+    By default, Dataflow starts one process per core, and each process would load the model. The
+    added arguments give one thread per GPU, or one thread without GPUs, and another thread that
+    reads and writes. The user may override `--number_of_worker_harness_threads`.
     """
     if accelerator is None and runner_of(arguments) != DATAFLOW:
         return [*arguments]
@@ -63,7 +63,7 @@ def one_process(arguments: Sequence[str], accelerator: str | None) -> list[str]:
 
 
 def label(options: PipelineOptions, work: str) -> None:
-    """Add a label with the digest `work` to the options of the job to submit."""
+    """Label the job to submit with `work`, a digest of its work."""
     cloud = options.view_as(GoogleCloudOptions)
     cloud.labels = [*(cloud.labels or ()), f"{_LABEL}={work}"]
 
@@ -71,8 +71,8 @@ def label(options: PipelineOptions, work: str) -> None:
 def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> PipelineResult:
     """Submit a job, or attach to the active job that does the same work.
 
-    Only the launcher that submitted a job without a label can use the result of that job. Another
-    launcher that needs such a job cancels the job that it finds, and submits its own.
+    No other launcher can use the result of a job without a label. If this job has no label, an
+    active job without a label and with the same name is therefore cancelled.
     """
     from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import Conflict
@@ -114,7 +114,7 @@ def wait(result: PipelineResult, options: PipelineOptions) -> None:
 
 
 def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
-    """Find the active job with this name and work; wait while a job with this name is cancelled."""
+    """Find the active job with the same name and label. Wait if it is being cancelled."""
     from apache_beam.runners.dataflow.dataflow_metrics import DataflowMetrics
     from apache_beam.runners.dataflow.dataflow_runner import DataflowPipelineResult, DataflowRunner
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient

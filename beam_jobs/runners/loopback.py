@@ -1,6 +1,6 @@
 """gRPC servers that listen on the loopback interface only.
 
-By default Beam's servers listen on all interfaces, and they run functions that anyone sends.
+By default, Beam's servers listen on all interfaces and execute functions from any sender.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ LOOPBACK = "localhost"
 
 @contextmanager
 def loopback_servers() -> Iterator[None]:
-    """Make gRPC servers that are created in the block listen on loopback, not on all interfaces."""
+    """Restrict gRPC servers that are created in the block to the loopback interface."""
     server = grpc.server
 
     def make(*arguments: Any, **options: Any) -> grpc.Server:
@@ -32,7 +32,7 @@ def loopback_servers() -> Iterator[None]:
 
 
 def on_loopback(address: str) -> str:
-    """Replace an address that means all interfaces by an address on loopback.
+    """Replace the address of all interfaces by the loopback address. Keep other addresses.
 
     >>> on_loopback("[::]:8099"), on_loopback("10.0.0.1:8099")
     ('localhost:8099', '10.0.0.1:8099')

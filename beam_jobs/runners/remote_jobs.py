@@ -38,7 +38,7 @@ def user_error(text: str) -> UserError | None:
 
 
 class RemoteJob(BaseModel):
-    """A job on a service, and the address of its page."""
+    """A job on a service. `address` is the job's page."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -48,7 +48,7 @@ class RemoteJob(BaseModel):
 
 
 def name_job(options: PipelineOptions, name: str, output: str) -> None:
-    """Name a job after its stage and folder, so that a later command finds a killed run's job."""
+    """Name a job after its stage and folder, so that a later command can find the job."""
     from apache_beam.options.pipeline_options import GoogleCloudOptions
 
     cloud = options.view_as(GoogleCloudOptions)
@@ -89,8 +89,8 @@ class User:
     def cancels(self) -> bool:
         """Whether Ctrl-C also cancels the job: `--on_interrupt`, or the user's answer.
 
-        Without an option or a terminal, the job is cancelled, because nobody may be there to cancel
-        it later. A second Ctrl-C instead of an answer lets the job run.
+        If the option and a terminal are missing, the job is cancelled, because nobody may notice
+        that it still runs. A second Ctrl-C instead of an answer lets the job run.
         """
         choice = self.options.get_all_options().get("on_interrupt")
         asks = self.terminal is not None and self.terminal.isatty() and sys.stdin.isatty()

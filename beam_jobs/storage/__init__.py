@@ -1,9 +1,9 @@
 """Atomic reading and writing of whole files, local or in an object store.
 
 A shard is small enough to be read or written as one block of bytes. Local files are written under a
-temporary name and then renamed. Object stores show complete objects only.
+temporary name and then renamed. Object stores show an object only when it is complete.
 
-All functions raise `MissingError` if a file does not exist, and `UserError` if it cannot be read or
+Functions raise `MissingError` if a file does not exist, and `UserError` if it cannot be read or
 written. The error names the path.
 """
 
@@ -39,7 +39,7 @@ def is_remote(path: str) -> bool:
 
 
 def join(folder: str, *names: str) -> str:
-    """Join the parts of a path; with `Path`, this would take most of the time to read receipts."""
+    """Join the parts of a path. `pathlib.Path` would be too slow for many receipts."""
     return os.path.join(folder, *names)  # noqa: PTH118
 
 
@@ -63,7 +63,7 @@ def read_bytes(path: str, start: int = 0, end: int | None = None) -> bytes:
 def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
     """Write `data`, which must not be empty, to `path` atomically; return whether it was written.
 
-    With `replace=False`, an existing file is kept. In a store, this check is a separate request.
+    With `replace=False`, an existing file is kept. In a store, check and write are not atomic.
     """
     if not replace and exists(path):
         return False
@@ -79,7 +79,7 @@ def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
 
 
 def _linked(temporary: Path, path: Path) -> bool:
-    """Rename a file unless `path` exists. Only a hard link does so atomically."""
+    """Rename `temporary` to `path` unless `path` exists. A hard link makes this atomic."""
     try:
         path.hardlink_to(temporary)
     except FileExistsError:
@@ -166,7 +166,7 @@ def _listed(prefix: str, delimiter: str | None = None) -> list[StoredObject]:
 def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Apply `function`, which reads or writes a file, to all items concurrently.
 
-    After an error, no call continues to run.
+    After an error, running calls are awaited, and other calls are cancelled.
     """
     futures = [_threads().submit(function, item) for item in items]
     try:
@@ -177,7 +177,6 @@ def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[R
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """Threads that all calls share, because each thread has a client."""
     return ThreadPoolExecutor(32)
 
 
@@ -194,7 +193,7 @@ def remove(path: str) -> None:
 
 
 def remove_all(paths: Iterable[str]) -> None:
-    """Remove those files that exist."""
+    """Remove all files in `paths` that exist."""
     several(remove, paths)
 
 
@@ -227,7 +226,7 @@ def file_digest(path: str) -> str:
 
 
 def known_digest(path: str) -> str:
-    """Return the `file_digest` of an input file, which is read only if it may have changed."""
+    """Return the `file_digest` of an input file. Read the file only if it may have changed."""
     if not exists(path):
         return file_digest(path)  # raises the error
     read = partial(file_digest, path)
@@ -249,7 +248,6 @@ def why(error: BaseException) -> str:
 
 @contextmanager
 def _file_errors(path: str, what: str) -> Iterator[None]:
-    """Turn all errors in the block into a UserError that names the file."""
     try:
         yield
     except UserError:
@@ -260,7 +258,7 @@ def _file_errors(path: str, what: str) -> Iterator[None]:
 
 
 def is_missing(error: BaseException) -> bool:
-    """Whether an error, also of a store's client, means that a file does not exist."""
+    """Whether an error from the system or a store's client means that a file does not exist."""
     amazon = getattr(error, "response", None) or {}
     code = amazon.get("Error", {}).get("Code") if isinstance(amazon, dict) else None
     google = getattr(error, "code", None) == 404

@@ -1,7 +1,7 @@
 """Clients of object stores, which read, write or remove an object in one request.
 
-Beam's own file systems create a client for every operation, which takes longer than the operation,
-and send two to six requests per object. The clients here are used until Beam's options change.
+Beam's own file systems are slower. They create a client for every operation, and send two to six
+requests per object. The clients in this module are used until Beam's options change.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from typing import Any, NamedTuple, cast
 
 from paraloom.models.errors import UserError
 
-# Otherwise, Google's library requests the bucket's metadata for OpenTelemetry traces: once per
-# client, and again after a missing object.
+# Prevent Google's library from requesting the bucket's metadata for OpenTelemetry traces.
 os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
 
 
 class StoredObject(NamedTuple):
-    """An object in a listing; `version` changes with its content."""
+    """An object in a listing. `version` changes when the object's content changes."""
 
     path: str
     size: int
@@ -65,8 +64,6 @@ class _S3:
 
 
 class _Google:
-    """Google Cloud Storage, with the same methods as `_S3`."""
-
     def __init__(self, options: Any) -> None:
         import google.auth
         from apache_beam.io.gcp.gcsio import create_storage_client
@@ -140,8 +137,6 @@ os.register_at_fork(after_in_child=_made.clear)  # a forked process needs new cl
 
 
 class _Object(io.RawIOBase):
-    """An object as a readable file, which is fetched in parts."""
-
     def __init__(self, path: str) -> None:
         self._store, self._bucket, self._name = store(path)
         self._size, self._at = self._store.size(self._bucket, self._name), 0

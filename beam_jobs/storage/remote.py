@@ -1,8 +1,7 @@
 """Access checks of object stores, and local copies of remote files and folders.
 
-Libraries open models and vectors as local files. If a run is in an object store, folders such as
-trained models are made on this machine, uploaded, and read from local copies. An uploaded folder is
-complete if it has the digest in the manifest, which is written last.
+Libraries can open models and vectors only as local files. For a run in an object store, a trained
+model is therefore written to a local folder, uploaded, and read from a local copy.
 """
 
 import hashlib
@@ -55,8 +54,8 @@ def exists(path: str) -> bool:
 def localise(path: str) -> str:
     """Return a local path unchanged; copy a remote file or folder, and return the copy's path.
 
-    Only one process makes the copy. It is used again while names and versions of the objects stay
-    the same. Raises `MissingError` if the path does not exist.
+    The copy is reused until the name or version of an object changes. Raise `MissingError` if the
+    path does not exist.
     """
     if not storage.is_remote(path):
         return path
@@ -92,7 +91,7 @@ def publish(folder: Path, path: str) -> None:
 
 
 def local_workdir(run: str) -> Path:
-    """Return the local folder of a run; for a remote run, it has files that are not uploaded."""
+    """Return a run's local folder. For a remote run, it contains files that are not uploaded."""
     if not storage.is_remote(run):
         return Path(run)
     run = run.rstrip("/")
@@ -101,7 +100,7 @@ def local_workdir(run: str) -> Path:
 
 
 def _listing(path: str) -> list[StoredObject]:
-    """Return the objects in a remote folder, except the stage's record; for a file, its object."""
+    """Return the object of a file, or the objects in a folder, except the stage's record."""
     path = path.rstrip("/")
     found = storage.match(f"{path}/**") or storage.match(path)
     record = storage.join(path, STAGE_RECORD)
@@ -109,7 +108,7 @@ def _listing(path: str) -> list[StoredObject]:
 
 
 def _copy_path(path: str, found: Sequence[StoredObject]) -> Path:
-    """Path of the local copy. It has the name of the remote folder, which some libraries read."""
+    """Path of the local copy. Its last part is the remote name, which some libraries read."""
     name = path.rstrip("/").rsplit("/", 1)[-1]
     return user_cache() / "copies" / content_key(found)[:24] / name
 
