@@ -1,4 +1,4 @@
-"""The known paraphrases that `paraloom mine` and sentence-transformers find among many sentences.
+"""Measures how well `paraloom mine` and sentence-transformers find known paraphrases.
 
 python -m benchmarks.mining --model DIR [--nmt DIR] [--books DIR] [--known N] [--others N]
 
@@ -60,7 +60,8 @@ def sentences(data: Path, nmt: str, books: Path | None, known: int, others: int)
 def show(
     name: str, command: list[str], found: Path, known: set[frozenset[str]], bounds: Sequence[float]
 ) -> None:
-    """Run a command, and print its cost, and precision and recall by threshold of its score."""
+    """Run a command, and print its cost, and its precision and recall at each of several lower
+    bounds."""
     used = cost(command)
     rows = pq.read_table(found).to_pylist()
     score = "margin" if name == "paraloom mine" else "cosine"

@@ -49,14 +49,14 @@ CAPTION_SETS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EncoderCell(AnyCell):
-    """An encoder of the corpus, evaluated on STS, the STS Benchmark and SICK.
+    """An encoder that is trained on pairs, and evaluated on STS, the STS Benchmark and SICK.
 
     Cells are compared by identity, because options with lists have no hash.
     """
 
     options: EmbeddingOptions
     pairs: str = ""
-    """A folder with pairs in the folder of the results. If it is empty, the corpus is used."""
+    """Folder of the pairs, below the folder of the results. If it is empty, the corpus is used."""
 
     def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
         return {"encoder": self._training(seed, inputs), **_tests(inputs)}
@@ -89,7 +89,7 @@ class EncoderCell(AnyCell):
 
 @dataclass(frozen=True, kw_only=True)
 class TransferCell(AnyCell):
-    """An encoder whose vectors are features of the transfer tasks at hand (Table 8)."""
+    """An encoder whose vectors are features for the available transfer tasks (Table 8)."""
 
     encoder: EncoderCell
 
@@ -122,7 +122,7 @@ class OtherCell(AnyCell):
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceCell(AnyCell):
-    """The difference of two models on the STS data sets, without training sets.
+    """The difference between the figures of two models on the test sets of STS.
 
     Table 10 has the mean absolute difference. Table 11 has the mean difference and the differences
     on `CAPTION_SETS`.
