@@ -10,7 +10,7 @@ Parts:
 - `sentences`: the scorer `sentence_similarity`, on any machine.
 - `devices`: the job on eight simulated GPUs, on any machine.
 
-Without a GPU, a model or a library that a part needs, the part is left out with a message.
+If a GPU, model or library that a part needs is missing, the part is left out with a message.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ TOKENS = (8_192, 32_768)  # tokens per batch
 
 
 def captions(times: int) -> pa.Table:
-    """Return the training captions of Multi30k, repeated `times` times, in the schema of
-    `ingest`."""
+    """Return Multi30k's training captions, repeated `times` times, in the schema of `ingest`."""
     sides = [read_side(language) * times for language in ("cs", "en")]
     return pa.table([[str(i) for i in range(len(sides[0]))], *sides], schema=schema.INGEST)
 

@@ -3,9 +3,9 @@
 python -m benchmarks.judged_rewordings --model DIR [--labels FILE] [--paragram FILE]
     [--wordnet DIR] [--spacy PIPELINE]
 
-The judged pairs are limited to a unigram F1 of at most 0.7, or 0.5. Each score keeps the quarter of
-these pairs with the highest scores. Its precision is the share of kept pairs with a label of at
-least 70. Pairs without a known translation score are left out.
+Two sets of judged pairs are measured: pairs with a unigram F1 of at most 0.7, or of at most 0.5.
+Each score keeps the quarter of a set with the highest scores. The precision of a score is the share
+of kept pairs with a label of at least 70. Pairs without a known translation score are left out.
 
 A hash divides the references into two halves. One half chooses the best combination of scores and
 fits the learned combination. The other half measures only the chosen combinations. The 95%
@@ -94,7 +94,10 @@ def precision(values: Floats, good: NDArray[np.bool_], weights: Floats) -> Float
 
 
 def drawn(values: Floats, good: NDArray[np.bool_], group: NDArray[Any]) -> Floats:
-    """Return `precision` on `RESAMPLES` samples of the references, which are always the same."""
+    """Return `precision` on bootstrap samples of the references, [RESAMPLES].
+
+    Every call draws the same samples.
+    """
     numbers = np.unique(group, return_inverse=True)[1]
     groups, random = int(numbers.max()) + 1, np.random.default_rng(1)
     times = random.multinomial(groups, np.full(groups, 1 / groups), RESAMPLES).astype(float)
@@ -160,8 +163,8 @@ class Found(NamedTuple):
     """The results of one score on pairs with different words."""
 
     precision: float
-    interval: list[float]  # lower and upper end
-    lead: list[float]  # interval of the precision minus the baseline's precision
+    interval: list[float]  # 95% interval of the precision: lower and upper end
+    lead: list[float]  # 95% interval of the precision minus the baseline's precision
     spearman: float
 
     def cells(self) -> list[str]:

@@ -1,13 +1,13 @@
 """Cells and tables of contiguous text: "Decoding Decoders" (Zhelezniak et al. 2018).
 
-Encoders and decoders are BOW or GRU. The experiments are small, so that each cell takes only some
+Encoders and decoders are BOW or GRU. The experiments are small, so that each cell takes only a few
 minutes. The data are 21,000 sentences of three books. The paper has about 70 million sentences.
 Decoders predict the 1000 most frequent words. Word vectors start from PARAGRAM vectors, which also
-cover other words (vocabulary expansion). In the paper they start at random.
+cover other words (vocabulary expansion). In the paper, word vectors start at random.
 
-STS 2012 to 2014 are development data. The learning rate was tuned on them. They also select the
-number of decoder steps, for each way to compare two vectors. STS 2015, SICK trial and the transfer
-tasks are only reported.
+STS 2012 to 2014 are development data, on which the learning rate was tuned. They also select the
+number of decoder steps, separately for the dot product and the cosine. STS 2015, SICK trial and the
+transfer tasks are only reported.
 """
 
 from collections.abc import Mapping

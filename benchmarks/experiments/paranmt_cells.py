@@ -148,8 +148,8 @@ class DifferenceCell(AnyCell):
 class FilterCell(AnyCell):
     """The best tenth of the pairs by a score (Table 4).
 
-    All tenths have equally many pairs. The best tenth is the one whose encoder is best on STS 2012
-    to 2014.
+    All tenths have equally many pairs. The best tenth is the tenth whose encoder is best on STS
+    2012 to 2014.
     """
 
     options: EmbeddingOptions
@@ -186,7 +186,7 @@ def encoder_scores(embed: Embed, inputs: Inputs) -> Scores:
     """Return the scores of `similarity_scores` and of the STS Benchmark.
 
     The measures of the benchmark are `stsb` (all pairs), `captions` and `others`. They are computed
-    on its test set or, if that is missing, on its development set.
+    on the test set or, if the test set is missing, on the development set.
     """
     folder = benchmark(inputs)
     file = next((f for name in ("test", "dev") if (f := folder / f"sts-{name}.csv").exists()), None)

@@ -6,7 +6,7 @@ paper. Words have PARAGRAM vectors of 300 dimensions, which are not trained. The
 select the epoch.
 
 Table 1 needs `semeval2013/`, `turney2012/train.txt` and `turney2012/test.txt` in the folder of the
-data. Without them, it is left out.
+data. Without these data, Table 1 is left out.
 """
 
 from collections.abc import Mapping

@@ -1,14 +1,14 @@
 """Prints and writes tables of results, and judges the claims of the papers.
 
-A verdict is a statistical test at 95%. The error of the mean difference of two rows has two parts,
-whose variances are added:
+A verdict is a statistical test at 95%. The variance of the mean difference of two rows is the sum
+of two parts:
 
-- The part of the seeds. Trainings with different seeds are independent. Rows that share trainings
-  are compared seed by seed.
-- The part of the test pairs. This part is computed by a bootstrap, with the same samples for both
+- The variance between seeds, whose trainings are independent. Rows that share trainings are
+  compared seed by seed.
+- The variance between samples of the test pairs, by a bootstrap with the same samples for both
   rows. Measures without resampled pairs do not have this part.
 
-The degrees of freedom are those of Welch and Satterthwaite.
+The degrees of freedom follow Welch and Satterthwaite.
 """
 
 import math
@@ -151,8 +151,8 @@ def interval(
 
     Args:
         first: for each seed, the score and the scores on resampled pairs, [1 + resamples] or [1].
-        second: the same for the other row, with the same pairs in each resample.
-        paired: whether the rows share trainings, so that they are compared seed by seed.
+        second: the same scores of the other row, with the same pairs in each resample. paired:
+        whether the rows share trainings, so that they are compared seed by seed.
     """
     differences = [a - b for a, b in zip(first, second, strict=True)]
     seeds, *resamples = np.mean(differences, axis=0)

@@ -1,4 +1,4 @@
-"""Tables 5, 6 and 8 of W&G (Wieting & Gimpel 2017): training on labelled pairs, the KL objective.
+"""Tables 5, 6 and 8 of W&G (Wieting & Gimpel 2017): training on labelled pairs by the KL loss.
 
 Regularisers and their rates are as in the tables of transfer. To save time, each training has only
 3 epochs, and a learning rate of 0.01. This rate was chosen among 0.001, 0.003 and 0.01 on the pairs
@@ -6,8 +6,8 @@ that select the epoch.
 
 With SICK, the trial pairs select the epoch and the test pairs are reported, as in the paper. If the
 test pairs are missing, a tenth of the training pairs selects the epoch and the trial pairs are
-reported. With STS 2012 to 2014 (in the paper to 2015), 40% of each data set are for training, 10%
-select the epoch, and the rest is reported.
+reported. With STS 2012 to 2014 (2012 to 2015 in the paper), 40% of each data set are for training,
+10% select the epoch, and the rest is reported.
 
 "Universal" encoders are the encoders of the tables of transfer (Tables 2 and 3 of the paper). λ_c
 and λ_w pull weights towards the universal encoder.
