@@ -151,8 +151,8 @@ def interval(
 
     Args:
         first: for each seed, the score and the scores on resampled pairs, [1 + resamples] or [1].
-        second: the same scores of the other row, with the same pairs in each resample. paired:
-        whether the rows share trainings, so that they are compared seed by seed.
+        second: the same scores of the other row, with the same pairs in each resample.
+        paired: whether the rows share trainings, so that they are compared seed by seed.
     """
     differences = [a - b for a, b in zip(first, second, strict=True)]
     seeds, *resamples = np.mean(differences, axis=0)
