@@ -1,1 +1,1 @@
-"""Benchmarks of `make bench`: figures, their ratios to references in the same run, and JSON."""
+"""Benchmarks of `make bench`, which print figures and ratios to a baseline, and write JSON."""

@@ -1,4 +1,4 @@
-"""Rates and BLEU of number types in the Beam job, on the same sentences with beam 12.
+"""Measures rates and BLEU of back-translation in float32 and in int8, with beam 12.
 
 python -m benchmarks.back_translation [--model DIR] [--hub DIR_OR_NAME] [--sentences N]
     [--data DIR --from cs --to en]
@@ -29,10 +29,10 @@ from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 
 VARIANTS = {"float32": NmtOptions(), "int8": NmtOptions(compute_type="int8")}
-"""All types are compared with the first."""
+"""The number types to measure. All types are compared with the first type."""
 
 SHARD_ROWS = 1_000
-"""As in `configs/multi30k.yaml`. A batch does not cross the end of a shard."""
+"""Rows per shard, as in `configs/multi30k.yaml`. A batch does not cross the end of a shard."""
 
 
 def through_job(
@@ -44,7 +44,7 @@ def through_job(
     rows: int = SHARD_ROWS,
     workers: int | None = None,
 ) -> tuple[pa.Table, float]:
-    """Back-translate with the Beam job, and return the table with translations and the seconds."""
+    """Back-translate with the Beam job, and return the translated table and the job's seconds."""
     with tempfile.TemporaryDirectory() as folder:
         shards = [
             write_shard(f"{folder}/in/part-{first:06d}.parquet", table.slice(first, rows))
@@ -99,7 +99,7 @@ def measure(measured: Measured, table: pa.Table, model: str, of: str, languages:
         measured.ratio(f"{of}{name} against {base}, sentences/s", rates[name], rates[base])
         same, largest = compare(results[base], results[name])
         measured.add(f"{of}{name}: same translation as {base}, %", 100 * same)
-        measured.add(f"{of}{name}: largest difference of score where so", largest)
+        measured.add(f"{of}{name}: largest difference of scores of same translations", largest)
 
 
 def bleu(made: pa.Table) -> float:

@@ -1,4 +1,4 @@
-"""What several translations of a source cost, and how much they differ, on Multi30k.
+"""Measures time and diversity of several translations of a source, on Multi30k.
 
 python -m benchmarks.candidates [--model DIR] [--sentences N] [--candidates N] [--rounds N]
 
@@ -24,7 +24,7 @@ MAX_OVERLAP = 0.5
 
 
 def translate(translator: Translator, sources: Sequence[str]) -> pa.Table:
-    """Return the translations with the numbers of their sources, without rejected translations."""
+    """Return the accepted translations. The column `id` has the indices of their sources."""
     rows, _ = translator.translate(sources)
     count = len(rows) // len(sources)
     ids = [str(number) for number in range(len(sources)) for _ in range(count)]
@@ -33,14 +33,14 @@ def translate(translator: Translator, sources: Sequence[str]) -> pa.Table:
 
 
 def mean_overlap(texts: Sequence[Sequence[str]]) -> float:
-    """Return the mean trigram overlap of every two texts of a group, over all groups."""
+    """Return the mean trigram overlap over all pairs of texts in the same group."""
     first, second = zip(*(pair for group in texts for pair in combinations(group, 2)), strict=True)
     scored = PairScorer(["trigram_overlap"]).score(pa.array(first), pa.array(second))
     return float(np.mean(scored["trigram_overlap"]))
 
 
 def measure_diversity(measured: Measured, name: str, table: pa.Table) -> None:
-    """Compare the diverse translations of each source with as many best translations."""
+    """Compare the diverse translations of each source with the same number of best translations."""
     kept = diverse_candidates(table, MAX_OVERLAP)
     diverse: dict[str, list[str]] = {}
     best: dict[str, list[str]] = {}

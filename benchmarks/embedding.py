@@ -1,10 +1,10 @@
-"""Rates of encoding text by Word Avg, in Paraloom and in sentence-transformers.
+"""Measures the rates of encoding text by Word Avg, in Paraloom and in sentence-transformers.
 
 python -m benchmarks.embedding [--sentences N] [--threads N]
 
 Both libraries read the same strings and word vectors on the same cores, and return one float32
-array. sentence-transformers uses its cheapest pre-tokeniser, which splits at white space, and the
-best of several batch sizes counts. All runs take turns, and their median times are compared.
+array. sentence-transformers uses its cheapest pre-tokeniser, which splits at white space. Its best
+of several batch sizes counts. All runs take turns, and their median times are compared.
 """
 
 import os
@@ -33,7 +33,7 @@ SIZES = (1024, 4096, 16384)
 
 
 def captions(count: int) -> list[str]:
-    """Return English captions of Multi30k, repeated as needed, or generated ones without it."""
+    """Return `count` captions of Multi30k, or generated sentences if Multi30k is missing."""
     try:
         lines = read_side("en")
     except UserError:

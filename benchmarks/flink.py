@@ -1,4 +1,4 @@
-"""The rates of scoring and bucketing on Flink by number of slots, on a cluster that it starts.
+"""Starts a Flink cluster, and measures the rates of scoring and bucketing by number of slots.
 
 python -m benchmarks.flink [--pairs N] [--slots N] …
 """

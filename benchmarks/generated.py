@@ -70,13 +70,13 @@ Changes = Mapping[int, Mapping[str, str]]
 
 
 def changed(table: pa.Table, first: int, changes: Changes) -> pa.Table:
-    """Return a table, whose rows are numbered from `first`, with the changes of these rows."""
+    """Apply changes to a table whose rows are numbered from `first`, and return the table."""
     rows = [{**row, **changes.get(n, {})} for n, row in enumerate(table.to_pylist(), first)]
     return pa.Table.from_pylist(rows, schema=table.schema)
 
 
 def places(count: int, rows: int) -> list[int]:
-    """Return different random rows for `count` planted texts.
+    """Return the numbers of `count` random rows, one for each planted text.
 
     Raises:
         UserError: there are more texts than rows.

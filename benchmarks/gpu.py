@@ -1,16 +1,16 @@
-"""The stages that use a GPU on this machine: translation, encoders and sentence models.
+"""Measures the stages that use a GPU: translation, encoders and sentence models.
 
 python -m benchmarks.gpu [--model DIR] [--sentence-model DIR] [--times N] [PART …]
 
 Parts:
 
-- `translation`: the job by size of its shards, and the engine alone in the same run.
+- `translation`: the job by size of its shards, and the engine without the job.
 - `fairseq`: fairseq's own generator.
 - `encoders`: `benchmarks.training` on the GPU.
 - `sentences`: the scorer `sentence_similarity`, on any machine.
 - `devices`: the job on eight simulated GPUs, on any machine.
 
-Without a GPU, a model or a library that a part needs, the part is left out with a message.
+If a GPU, model or library that a part needs is missing, the part is left out with a message.
 """
 
 from __future__ import annotations
@@ -43,14 +43,13 @@ from paraloom.models.nmt.gpu_processes import GpuProcesses
 from paraloom.models.nmt.translate import batches_by_class
 from paraloom.models.scorers import PairScorer
 
-SHARDS = (1_000, 10_000)  # rows
+SHARDS = (1_000, 10_000)  # rows per shard
 STREAMS = (4, 8)
-TOKENS = (8_192, 32_768)  # of a batch
+TOKENS = (8_192, 32_768)  # tokens per batch
 
 
 def captions(times: int) -> pa.Table:
-    """Return the training captions of Multi30k, repeated `times` times, in the schema of
-    `ingest`."""
+    """Return Multi30k's training captions, repeated `times` times, in the schema of `ingest`."""
     sides = [read_side(language) * times for language in ("cs", "en")]
     return pa.table([[str(i) for i in range(len(sides[0]))], *sides], schema=schema.INGEST)
 
@@ -145,7 +144,7 @@ def scored(model: Any, sides: tuple[pa.Array, pa.Array]) -> NDArray[np.floating]
 
 
 def sentences(measured: Measured, model: str | None, count: int, times: int) -> None:
-    """Measure `sentence_similarity` of neighbouring captions against the library's own `encode`."""
+    """Measure `sentence_similarity` of neighbouring captions against sentence-transformers."""
     from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
     from paraloom.models.sentence_models import load_sentence_model
 
@@ -186,13 +185,13 @@ def sentences(measured: Measured, model: str | None, count: int, times: int) -> 
         measured.add(f"{kind}: % of pairs in another decile", 100 * (decile[0] != decile[1]).mean())
 
 
-GPUS, CORES = 8, 16  # of the simulated machine of `devices`
+GPUS, CORES = 8, 16  # numbers of GPUs and cores that `devices` simulates
 MEASURED = 3_500
 """Sentences/s of an H200 with a transformer of 6+6 layers of 512 units, beam 12."""
 
 
 def devices(measured: Measured, model: str, times: int, rate: float | None) -> None:
-    """Measure the job on eight simulated GPUs. Each of them sleeps as long as an H200 would take.
+    """Measure the job on eight simulated GPUs. Each GPU sleeps as long as an H200 would take.
 
     On a machine with fewer than `CORES` cores, the simulated GPUs are slower in proportion.
     """
@@ -217,8 +216,8 @@ def devices(measured: Measured, model: str, times: int, rate: float | None) -> N
 def made_up_gpu(model: str, rate: float, folder: str, number: int) -> Translator:
     """Open a translator on a simulated GPU, which sleeps and returns the sources.
 
-    It writes three numbers to a file: its seconds of work, the time of its first beginning and the
-    time of its last end.
+    The simulated GPU writes three numbers to a file: its busy seconds, the time at which its first
+    batch began, and the time at which its last batch ended.
     """
     import ctranslate2
 
@@ -260,7 +259,7 @@ class Decoded(NamedTuple):
 
     @property
     def hypotheses(self) -> list[list[str]]:
-        """The source itself."""
+        """The pieces of the source."""
         return [[*self.pieces, "</s>"]]
 
     def result(self) -> Decoded:

@@ -1,11 +1,11 @@
-"""Whether the precision of a recommended cut holds on judgments that did not choose the cut.
+"""Measures the precision of a recommended cut on judgments that did not choose the cut.
 
 python -m benchmarks.judged_precision [--labels FILE] [--model DIR] [--splits N]
 
 The references of the judged pairs are split at random. One half chooses the cut and states its
 precision, and the other half measures this precision. As in a run, deciles are computed over all
 pairs. The table counts the splits in which the measured precision is within the stated Wilson
-interval. That interval assumes independent pairs and ignores that the cut was chosen.
+interval. Wilson's interval assumes independent pairs and ignores that the cut was chosen.
 """
 
 from dataclasses import replace

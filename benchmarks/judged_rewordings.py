@@ -1,11 +1,11 @@
-"""How many of the pairs that a score ranks highest are right, among pairs with different words.
+"""Measures the precision of scores and of combined scores on pairs with different words.
 
 python -m benchmarks.judged_rewordings --model DIR [--labels FILE] [--paragram FILE]
     [--wordnet DIR] [--spacy PIPELINE]
 
-The judged pairs are limited to a unigram F1 of at most 0.7, or 0.5. Each score keeps the quarter of
-them that it ranks highest, and its precision is the share of kept pairs with a label of at least
-70. Pairs without a known translation score are left out.
+Two sets of judged pairs are measured: pairs with a unigram F1 of at most 0.7, or of at most 0.5.
+Each score keeps the quarter of a set with the highest scores. The precision of a score is the share
+of kept pairs with a label of at least 70. Pairs without a known translation score are left out.
 
 A hash divides the references into two halves. One half chooses the best combination of scores and
 fits the learned combination. The other half measures only the chosen combinations. The 95%
@@ -34,7 +34,7 @@ from paraloom.models.text.idf import count_words, idf_table
 from paraloom.pipeline.judging.agreement import default_names
 
 LIMITS = (0.7, 0.5)
-"""The highest unigram F1 of the pairs."""
+"""Upper limits of the unigram F1 of a pair."""
 KEPT = 0.25
 RESAMPLES = 1_000
 BASELINE = "sentence_similarity"
@@ -53,7 +53,7 @@ COMBINATIONS: dict[str, dict[str, float]] = {
 }
 """Sums of standardised scores. For every score, higher is better."""
 FILTERS = [*((check,) for check in CHECKS), CHECKS]
-"""Checks that are combined with the baseline: pairs that fail one of them rank last."""
+"""Groups of checks that are combined with the baseline. Pairs that fail a check rank last."""
 
 Floats = NDArray[np.float64]
 
@@ -73,9 +73,9 @@ class Judged(NamedTuple):
 
 
 def precision(values: Floats, good: NDArray[np.bool_], weights: Floats) -> Floats:
-    """Return the share of good pairs among the highest `KEPT` of n pairs, [b].
+    """Return the share of good pairs among the n · `KEPT` pairs with the highest values, [b].
 
-    Pairs with equal values are all kept in the same share.
+    If only some of several pairs with equal values fit, each of these pairs counts in part.
 
     Args:
         weights: how often each pair counts in each of b samples, [b, n].
@@ -94,7 +94,10 @@ def precision(values: Floats, good: NDArray[np.bool_], weights: Floats) -> Float
 
 
 def drawn(values: Floats, good: NDArray[np.bool_], group: NDArray[Any]) -> Floats:
-    """Return `precision` on `RESAMPLES` samples of the references, the same for all values."""
+    """Return `precision` on bootstrap samples of the references, [RESAMPLES].
+
+    Every call draws the same samples.
+    """
     numbers = np.unique(group, return_inverse=True)[1]
     groups, random = int(numbers.max()) + 1, np.random.default_rng(1)
     times = random.multinomial(groups, np.full(groups, 1 / groups), RESAMPLES).astype(float)
@@ -160,8 +163,8 @@ class Found(NamedTuple):
     """The results of one score on pairs with different words."""
 
     precision: float
-    interval: list[float]  # lower and upper end
-    lead: list[float]  # interval of the precision minus the baseline's precision
+    interval: list[float]  # 95% interval of the precision: lower and upper end
+    lead: list[float]  # 95% interval of the precision minus the baseline's precision
     spearman: float
 
     def cells(self) -> list[str]:
@@ -182,9 +185,10 @@ def measure(judged: Judged, values: Floats, limit: float, *, chooses: bool) -> F
 
 
 def chosen(judged: Judged, combinations: Mapping[str, Floats]) -> list[str]:
-    """Return the baseline, what is best on the half that chooses, and the learned combination.
+    """Return the names of the scores to report.
 
-    The best are one single score, and for each limit one combination that is not learned.
+    The names are the baseline, the learned combination, the single score that is best on the half
+    that chooses, and for each limit the best combination that is not learned.
     """
 
     def best(of: Mapping[str, Floats], limit: float) -> str:

@@ -1,4 +1,4 @@
-"""Measures time, memory and open files, of commands and of functions."""
+"""Measures the time, memory and open files of commands, and the time of functions."""
 
 import shlex
 import subprocess
@@ -21,8 +21,8 @@ class Cost:
     """Time, peak memory in bytes and peak number of open files of a process tree.
 
     `own_seconds` is the CPU time of the first process alone, which is the launcher of a run. In
-    `peak_rss`, a page that several processes share counts once per process. In `peak_pss`, it
-    counts once in all.
+    `peak_rss`, a page that several processes share counts once per process. In `peak_pss`, a shared
+    page counts only once.
     """
 
     seconds: float = 0.0

@@ -1,11 +1,11 @@
-"""The known paraphrases that `paraloom mine` and sentence-transformers find among many sentences.
+"""Measures how well `paraloom mine` and sentence-transformers find known paraphrases.
 
 python -m benchmarks.mining --model DIR [--nmt DIR] [--books DIR] [--known N] [--others N]
 
 English captions of Multi30k and their back-translations are the known pairs. The other sentences
-are lines of books, or join halves of different captions. A found pair that is not known counts as
-wrong, although two joined captions may have the same meaning. The precisions are therefore lower
-bounds.
+are lines of books, or are joined from halves of different captions. A found pair that is not known
+counts as wrong, although two joined captions may have the same meaning. The precisions are
+therefore lower bounds.
 """
 
 import random
@@ -60,7 +60,7 @@ def sentences(data: Path, nmt: str, books: Path | None, known: int, others: int)
 def show(
     name: str, command: list[str], found: Path, known: set[frozenset[str]], bounds: Sequence[float]
 ) -> None:
-    """Run a command, and print its cost, and precision and recall by threshold of its score."""
+    """Run a command, and print its cost, and precision and recall for each of `bounds`."""
     used = cost(command)
     rows = pq.read_table(found).to_pylist()
     score = "margin" if name == "paraloom mine" else "cosine"

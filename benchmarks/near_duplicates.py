@@ -1,12 +1,13 @@
-"""How many planted near-copies `near_duplicates` finds among generated pairs, and how fast.
+"""Measures how many planted near-copies `near_duplicates` finds, and how fast it is.
 
 python -m benchmarks.near_duplicates [--workers N] [--planted N] [--threshold T] …
     [--datatrove PYTHON] [ROWS]
 
-A planted copy has 12 words a side, of which 1, 2 or 4 are changed on both sides. The job `select`
-runs with and without `near_duplicates`, in workers of this process. It also rejects some short
-generated sentences, which are near-copies, too. `--datatrove` names a Python with datatrove, whose
-MinHash then reads the same pairs, with n-grams of 5 and of 2 words.
+Copies are planted among generated pairs. A copy has 12 words a side, of which 1, 2 or 4 are changed
+on both sides. The job `select` runs with and without `near_duplicates`. `near_duplicates` also
+rejects some short generated sentences that are near-copies. `--datatrove` names a Python
+interpreter with datatrove. The MinHash of datatrove then reads the same pairs, with n-grams of 5
+and of 2 words.
 """
 
 import json
@@ -54,15 +55,15 @@ for name, tasks, steps in (
 
 
 def sentences(rng: np.random.Generator, rows: int) -> np.ndarray:
-    """Draw words uniformly: text [rows, 12]."""
+    """Return uniformly drawn words, [rows, 12]."""
     words = np.array(generated.vocabulary().to_pylist(), object)
     return words[rng.integers(0, len(words), (rows, _WORDS))]
 
 
 def copies_of(rows: int) -> tuple[dict[str, list[str]], dict[str, tuple[int, str]]]:
-    """Return the texts and ids of originals and of their changed copies.
+    """Return originals and changed copies as columns, and a description of each copy.
 
-    For each copy, also return the number of changed words and the id of its original.
+    The description, by id of the copy, has the number of changed words and the original's id.
     """
     rng = np.random.default_rng(1)
     texts: dict[str, list[str]] = {}
@@ -96,7 +97,7 @@ def write(folder: Path, rows: int, texts: dict[str, list[str]]) -> list[Shard]:
 
 
 def _both_sides(folder: str, shards: Sequence[Shard]) -> str:
-    """Write the ids and texts of the pairs, both sides as one text, and return the folder."""
+    """Write the ids of the pairs, and both sides as one text. Return the folder."""
     out = Path(folder) / "texts"
     out.mkdir(exist_ok=True)
     for shard in shards:
@@ -107,7 +108,7 @@ def _both_sides(folder: str, shards: Sequence[Shard]) -> str:
 
 
 def _found(out: Path, kinds: dict[str, tuple[int, str]], planted: int) -> tuple[str, ...]:
-    """Return the table cells for the rows that datatrove rejects, all but one of each cluster."""
+    """Return the table cells for datatrove, which rejects all rows of a cluster except one row."""
     lines = (line for path in out.glob("gone/*.jsonl") for line in path.read_text().splitlines())
     gone = {json.loads(line)["id"] for line in lines}
     hit = [count for id, (count, original) in kinds.items() if gone & {id, original}]

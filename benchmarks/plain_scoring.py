@@ -1,4 +1,4 @@
-"""Three scores in plain Python, pair by pair: the baseline of the vectorised scorers.
+"""Computes two scores in plain Python, pair by pair, as a baseline for the vectorised scorers.
 
 The code calls the tokeniser once per sentence, counts trigrams with `collections.Counter`, and
 averages the word vectors of a sentence with numpy. Tests use it as the definition of the scores.
@@ -22,9 +22,9 @@ def fast_tokenizer() -> Tokenizer:
 
 
 def trigram_overlap(reference: Sequence[str], translation: Sequence[str]) -> float:
-    """Return the number of shared trigrams over the trigrams of the side with fewer.
+    """Return the share of shared trigrams among the trigrams of the side with fewer trigrams.
 
-    It is 0 if a side has no trigrams.
+    The share is 0 if a side has no trigrams.
     """
     trigrams = [
         Counter(zip(tokens, tokens[1:], tokens[2:], strict=False))
@@ -37,7 +37,7 @@ def trigram_overlap(reference: Sequence[str], translation: Sequence[str]) -> flo
 def paragram_similarity(
     reference: Sequence[str], translation: Sequence[str], vectors: Mapping[str, np.ndarray]
 ) -> float:
-    """Return the cosine of the mean vectors of the known words, or 0 without known words."""
+    """Return the cosine of the mean vectors of known words, or 0 if a side has no known words."""
     sides = [
         [vectors[token] for token in tokens if token in vectors]
         for tokens in (reference, translation)

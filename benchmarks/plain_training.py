@@ -1,9 +1,9 @@
-"""The published training procedure in plain PyTorch: the baseline of timings and tests.
+"""The published training procedure in plain PyTorch, as a baseline for timings and tests.
 
-It follows the trainer of Wieting et al. (2021). Sentences are padded lists of ids, and a mega-batch
-is encoded mini-batch by mini-batch. The negative of each sentence is selected separately. An
-`nn.Embedding` has dense gradients, and torch's Adam updates all of it. Unlike in that trainer, a
-sentence that equals either side of the pair is not a negative.
+The code follows the trainer of Wieting et al. (2021). Sentences are padded lists of ids, and a
+mega-batch is encoded mini-batch by mini-batch. The negative of each sentence is selected
+separately. An `nn.Embedding` has dense gradients, and torch's Adam updates all word vectors. Unlike
+in the trainer of Wieting et al., a sentence that equals either side of the pair is not a negative.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Pair = tuple[Sentence, Sentence]
 
 
 class PlainEncoder(nn.Module):
-    """Encodes padded ids, [n, longest], of sentences with the given lengths, [n], as [n, dim]."""
+    """Encodes sentences as [n, dim], given padded ids, [n, longest], and lengths, [n]."""
 
     def __init__(self, vectors: Tensor) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class PlainEncoder(nn.Module):
         return (outputs * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
 
     def outputs(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """Return one output per word. Here it is the word vector itself."""
+        """Return one output per word. Here, the output is the word vector."""
         return words
 
 
@@ -64,10 +64,9 @@ class PlainTrainer:
         """Select all negatives, then make one step per mini-batch.
 
         Args:
-            instead: negatives to train on instead of the selected ones, [2, n]. The first row has
-                rows of the right side for the left sentences, and the second row has rows of the
-                left side. `gap` then becomes the largest difference of cosines between a selected
-                negative and a given one.
+            instead: indices of negatives to train on instead of the selected negatives, [2, n]: for
+                left sentences, indices of right sentences, and vice versa. `gap` then becomes the
+                largest difference of cosines between a selected and a given negative.
         """
         size = self.batch_size
         batches = [pairs[i : i + size] for i in range(0, len(pairs), size)]
@@ -95,8 +94,9 @@ class PlainTrainer:
     def negatives(
         self, anchors: Tensor, others: Tensor, pairs: Sequence[Pair], side: int
     ) -> list[int]:
-        """Return the row of the nearest sentence on the other side, except the pair, for each
-        sentence.
+        """Return, for each sentence, the index of the nearest sentence on the other side.
+
+        Sentences that equal either side of the pair are excluded.
         """
         places: dict[tuple[int, ...], list[int]] = {}
         for i, pair in enumerate(pairs):

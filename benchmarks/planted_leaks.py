@@ -1,11 +1,11 @@
-"""How many planted evaluation sentences `select.exclude` finds, and how fast it is.
+"""Measures how many planted evaluation sentences `select.exclude` finds, and how fast it is.
 
 python -m benchmarks.planted_leaks [ROWS] [--workers N] [--planted N] [--model NAME]
 
-Texts replace translations in a run of generated pairs. Most texts are sentences of STS and SICK,
-unchanged or changed in one of several ways. Sentences of the transfer tasks measure false alarms.
-With `--model`, cosines are computed for the planted texts alone. PARALOOM_DATA names the folder of
-the data.
+Planted texts replace translations in a run of generated pairs. Most planted texts are sentences of
+STS and SICK, unchanged or changed in one of several ways. Sentences of the transfer tasks measure
+false alarms. With `--model`, cosines are computed for the planted texts alone. PARALOOM_DATA names
+the folder of the data.
 """
 
 import tempfile
@@ -32,12 +32,14 @@ KINDS = ("exact", "re-cased", "one word changed", "inside a longer sentence", "p
 NATURAL = "none, sentences of transfer tasks"
 GENERATED = "none, generated"
 BOUNDS = (0.8, 0.9, 0.95)
-_SAME = 0.9  # of the scale of labels: pairs above it are paraphrases
+_SAME = 0.9  # pairs with a label above this share of the scale are paraphrases
 
 
 def evaluation_pairs(data: Path) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the first sentences of STS and SICK, and paraphrases of them that are not among
-    them."""
+    """Return the first sentences of STS and SICK, and pairs of a first sentence and a paraphrase.
+
+    A paraphrase that is also a first sentence is left out.
+    """
     folders = [data / "sick", *sorted((data / "sts").iterdir())]
     sets = [pairs for folder in folders for pairs in read_labelled(folder)]
     first = [text for pairs in sets for text in pairs.first.to_pylist()]
@@ -54,7 +56,7 @@ def evaluation_pairs(data: Path) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def plant(kind: str, pair: tuple[str, str], rng: np.random.Generator) -> str:
-    """Return a text that leaks a sentence, which is given with its paraphrase."""
+    """Return a text that leaks a sentence. `pair` has the sentence and a paraphrase."""
     sentence, paraphrase = pair
     words, others = sentence.split(), generated.vocabulary().to_pylist()
     drawn = [others[i] for i in rng.integers(0, len(others), 8)]
@@ -69,7 +71,7 @@ def plant(kind: str, pair: tuple[str, str], rng: np.random.Generator) -> str:
 
 
 def texts(data: Path, planted: int) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the evaluation sentences, and the texts to plant by kind."""
+    """Return the evaluation sentences and, by kind, the texts to plant."""
     sentences, paraphrases = evaluation_pairs(data)
     rng = np.random.default_rng(1)
     found = {}
@@ -84,7 +86,7 @@ def texts(data: Path, planted: int) -> tuple[list[str], dict[str, list[str]]]:
 
 
 def placed(planted: dict[str, list[str]], rows: int) -> tuple[generated.Changes, dict[str, str]]:
-    """Return the texts as translations of random rows, and the kind of each changed id."""
+    """Return changes that plant the texts in random rows, and the kind of text by id of the row."""
     entries = [(kind, text) for kind, of_kind in planted.items() for text in of_kind]
     found = list(zip(generated.places(len(entries), rows), entries, strict=True))
     changes = {row: {"translation": text} for row, (_, text) in found}
@@ -104,7 +106,7 @@ def found_rows(run: Path, kinds: dict[str, str]) -> dict[str, dict[str, int]]:
 
 
 def search_seconds(run: Path) -> float:
-    """Return the time of searching the texts of all pairs on one core, without reading them."""
+    """Return the seconds of a search in all texts on one core, without reading the files."""
     sentences = EvaluationSentences(pq.read_table(run / "exclude" / SENTENCES))
     spent = 0.0
     for receipt in receipts(str(run / "bucket")):
@@ -120,7 +122,7 @@ def search_seconds(run: Path) -> float:
 def similar(
     sentences: list[str], planted: dict[str, list[str]], name: str
 ) -> dict[str, list[float]]:
-    """Return the share of texts with a cosine above each bound, by kind."""
+    """Return, by kind, the shares of texts with a cosine above each of `BOUNDS`."""
     model = load_sentence_model(find_model(name, "--model", "modules.json"))
     vectors, shares = embed(model, pa.array(sentences)), {}
     for kind, of_kind in planted.items():

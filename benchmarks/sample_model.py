@@ -1,7 +1,7 @@
 """Train the translation model of the sample (`make sample-model`) and put it into the package.
 
-The training is that of a run without `nmt.model`: it uses the sample's bitext and `nmt.training`.
-Weights are stored in half precision. The model's card states its BLEU.
+The model is trained as in a run of the sample with `nmt.model: null`. Weights are stored in half
+precision. The model's card states its BLEU.
 """
 
 import json
@@ -49,8 +49,9 @@ and produce another model. `training.json` has all settings and the BLEU of each
 
 
 def halved(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return the weights in half precision. Equal weights, such as shared embeddings, are stored
-    once.
+    """Return the weights in half precision.
+
+    Equal weights, such as shared embeddings, are stored once.
     """
     kept: dict[bytes, torch.Tensor] = {}
     halves = {name: of.half() for name, of in weights.items()}
@@ -58,7 +59,7 @@ def halved(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def ship(trained: Path, folder: Path) -> None:
-    """Write the package's model folder from the folder of a training."""
+    """Write the sample's model folder from the folder of a trained model."""
     report = json.loads((trained / REPORT).read_text())
     state = read_state(trained / CHECKPOINT)
     state["model"] = halved(state["model"])

@@ -1,4 +1,4 @@
-"""The cost of each command, from `score` to the data card, on a run of generated pairs.
+"""Measures time, memory and disk space of commands on a run of generated pairs.
 
 python -m benchmarks.scale ROWS … [--workers N] … [--shard-rows N] [--folder FOLDER]
 
@@ -6,7 +6,7 @@ The program makes a run folder with finished translations and runs the real comm
 number of workers:
 
 - `score` and `bucket`;
-- `select` with duplicates, `size` and `where`, which also writes the report and the data card;
+- `select` with `size` and `where`, including the report and the data card;
 - `select` again, with nothing to do;
 - `status`, `explain` and `compare`.
 
@@ -46,8 +46,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 def make_run(
     folder: Path, rows: int, shard_rows: int, changes: generated.Changes | None = None
 ) -> Path:
-    """Write a configuration and a run with finished translations. Return the configuration's
-    path."""
+    """Write a run with finished translations, and return the path of its configuration."""
     run = folder / "run"
     more: dict[str, Any] = {"repeats": 0.02, "changes": changes}
     generated.write(run / "back_translate", rows, shard_rows=shard_rows, **more)

@@ -1,4 +1,4 @@
-"""The rates of scoring and bucketing by number of workers, and against plain Python.
+"""Measures the rates of scoring and bucketing by number of workers, and against plain Python.
 
 python -m benchmarks.scoring [--pairs N] [--plain N]
 """
@@ -22,7 +22,7 @@ SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
 
 
 def seconds(config: Path, *beam: str) -> float:
-    """Return the seconds of the commands `score` and `bucket` together, with these Beam options."""
+    """Return the seconds of the commands `score` and `bucket` together, with Beam options."""
     log, given = config.with_name("log.txt"), ("--config", str(config))
     cost(paraloom("train-paragram", *given), log=log)  # prepares the word vectors, not timed
     stages = (paraloom(of, "--force", *given, "--", *beam) for of in ("score", "bucket"))
@@ -30,7 +30,7 @@ def seconds(config: Path, *beam: str) -> float:
 
 
 def plain_seconds(folder: Path, rows: int) -> float:
-    """Return the seconds of a plain version, which reads, scores row by row, sorts, and writes."""
+    """Return the seconds that plain Python takes to read, score, sort and write `rows` pairs."""
     vectors = read_vectors(folder / "vectors.txt")
     known = dict(zip(vectors.words.to_pylist(), vectors.matrix, strict=True))
     started = time.monotonic()

@@ -1,11 +1,12 @@
-"""Two models to compare an encoder with: StaticEmbedding with random and with trained weights.
+"""Makes two StaticEmbedding models as baselines, with random and with trained weights.
 
 python -m benchmarks.static_models --pairs FOLDER --tokenizer FILE --out DIR [--epochs N] [--rate R]
 
 Both models use the WordPiece tokeniser in a `tokenizer.json`, such as a BERT model's.
-`DIR/static-random` has random weights. From them, `DIR/static-trained` is trained on the columns
-`reference` and `translation` of a corpus, with the loss that sentence-transformers recommends for
-such models. `paraloom evaluate` compares both models with an encoder.
+`DIR/static-random` has random weights. `DIR/static-trained` starts from these weights and is
+trained on the columns `reference` and `translation` of a corpus, with the loss that
+sentence-transformers recommends for such models. `paraloom evaluate` compares both models with an
+encoder.
 """
 
 from pathlib import Path
@@ -18,7 +19,7 @@ import typer
 from benchmarks.report import command_line
 
 DIM = 300
-START = 0.1  # standard deviation of the random weights; from 1, AdamW hardly changes them
+START = 0.1  # standard deviation of the random weights; if it is 1, AdamW changes them too little
 BATCH = 2048  # pairs; each pair has the other pairs of its batch as negatives
 
 

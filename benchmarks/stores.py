@@ -1,15 +1,15 @@
-"""The operations, requests and time of a run on a local disk, on S3 and on Google Cloud Storage.
+"""Measures operations, requests and time of a run on a disk, S3 and Google Cloud Storage.
 
 python -m benchmarks.stores [--shards N] [--rows N] [--places NAME] …
     [--receipts N --delay SECONDS]
 
-The program runs `ingest`, and `score`, `bucket` and `select` of generated pairs in many small
-shards, with one worker. The stores are this machine's disk, moto's server and
-`gcp-storage-emulator`. Both servers run in this process and count the requests. An operation is a
-call of `paraloom.beam_jobs.storage`.
+The program runs `ingest`, `score`, `bucket` and `select` on generated pairs in many small shards,
+with one worker. The stores are this machine's disk, moto's server and `gcp-storage-emulator`. Both
+servers run in this process and count the requests. An operation is a call of
+`paraloom.beam_jobs.storage`.
 
 With `--receipts`, the program measures only how long it takes to read N receipts and to mark them
-as outdated. Google's store then answers each request after a delay.
+as outdated. The emulator of Google's store then answers each request after a delay.
 """
 
 import json
@@ -94,7 +94,7 @@ PLACES = {"disk": on_disk, "s3": on_s3, "gs": on_google}
 
 
 def measure(name: str, shards_: int, rows: int) -> list[tuple[str, int, int, float]]:
-    """Run the stages, and return their names, operations, requests and seconds."""
+    """Run the stages, and return each stage's name, operations, requests and seconds."""
     found = []
     with PLACES[name]() as place, tempfile.TemporaryDirectory() as scratch:
         connect(place.options)

@@ -1,11 +1,12 @@
-"""The rates of training encoders in Paraloom and with the plain procedure.
+"""Measures the rates of training encoders in Paraloom and with `plain_training`.
 
 python -m benchmarks.training [--steps N] [--threads N] [--device cuda]
 
-Both trainers start from the same weights, read the same mega-batches and take turns. Each of them
-selects its negatives, but both train on Paraloom's. The two selections can differ where only
-rounding decides which of two sentences is nearer. The largest difference between the losses is
-printed, too. The corpus has captions of Multi30k, or made-up captions, with a changed copy of each.
+Both trainers start from the same weights, read the same mega-batches and take turns. Each trainer
+selects negatives, but both train on the negatives that Paraloom selects. The selections can differ
+if only rounding decides which of two sentences is nearer. The largest difference between the losses
+is printed, too. The pairs are captions of Multi30k, or made-up captions, and a changed copy of each
+caption.
 """
 
 import copy
@@ -89,7 +90,7 @@ def plain_of(trainer: PairTrainer) -> PlainEncoder:
 
 
 def compare(measured: Measured, model: str, texts: Texts, steps: int, device: str) -> None:
-    """Train both for `steps` steps, in turns after each mega-batch, and add the rates."""
+    """Train both encoders for `steps` steps, in turns of one mega-batch, and add the rates."""
     trainer, pairs = trainer_of(model, texts, device)
     options = trainer.options
     plain = PlainTrainer(
@@ -118,7 +119,7 @@ def compare(measured: Measured, model: str, texts: Texts, steps: int, device: st
         lists = [[x.tolist() for x in np.split(s.ids, s.offsets[1:-1])] for s in sides]
         ours += seconds(partial(trainer.train_on, part), device)
         rows = list(zip(*lists, strict=True))
-        negatives = chosen[0] - [[len(part)], [0]]  # of left in right, of right in left
+        negatives = chosen[0] - [[len(part)], [0]]  # indices of right, then of left sentences
         theirs += seconds(partial(plain.train_mega_batch, rows, negatives), device)
     losses = torch.stack(trainer.losses).cpu().numpy()
     measured.add(f"{model}: ours, pairs/s", count / ours)

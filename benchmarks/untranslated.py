@@ -1,9 +1,9 @@
-"""What `input.where` finds in Multi30k, after foreign and broken lines have been added.
+"""Measures which broken lines `input.where` rejects after they were added to Multi30k.
 
 python -m benchmarks.untranslated
 
-The twelve kinds of broken lines are equally frequent: wrong languages, sides with different
-content, lines without a sentence, and copies.
+The twelve kinds of broken lines are equally frequent. They have wrong languages, sides with
+different content, no sentence, or the same text on both sides.
 """
 
 import random

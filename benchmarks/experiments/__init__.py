@@ -1,1 +1,1 @@
-"""The papers' tables in small, on a corpus of one's own (`make experiments`)."""
+"""Small versions of the papers' tables, trained on your own corpus (`make experiments`)."""

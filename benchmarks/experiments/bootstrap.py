@@ -1,7 +1,7 @@
-"""Figures × 100 on test examples, with their values on samples drawn with replacement.
+"""Figures × 100 on test examples, and on samples of the examples drawn with replacement.
 
-A figure and its samples are an array [1 + RESAMPLES]. All encoders have the same samples of a data
-set, so that their differences are paired.
+A figure and its values on the samples form an array, [1 + RESAMPLES]. All encoders are measured on
+the same samples of a data set, so that their differences are paired.
 """
 
 from functools import cache
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 class Resampled(NamedTuple):
-    """Pearson's r and Spearman's ρ. Ranks are always computed over all examples."""
+    """Pearson's r and Spearman's ρ × 100. Ranks are computed over all examples, also in samples."""
 
     pearson: Floats
     spearman: Floats
@@ -43,12 +43,12 @@ def correlations(
 
 
 def share(right: NDArray[np.bool_], data: str) -> Floats:
-    """Return the share of n examples that are right."""
+    """Return the percentage of n examples that are right, [1 + RESAMPLES]."""
     return 100 * np.append(right.mean(), _weights(data, len(right)) @ right)
 
 
 def f1(predicted: NDArray[Any], labels: NDArray[Any], positive: str, data: str) -> Floats:
-    """Return the F1 of the predictions of the class `positive`."""
+    """Return the F1 × 100 of the class `positive`, [1 + RESAMPLES]."""
     sides = predicted == positive, labels == positive
     found, wanted, both = (share(rows, data) for rows in (*sides, sides[0] & sides[1]))
     return 200 * both / np.maximum(found + wanted, 1e-9)

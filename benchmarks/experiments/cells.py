@@ -41,7 +41,7 @@ TASK_VERSION = 3  # the same for cells of tasks
 digest = cache(files_digest)  # the data do not change while tables are made
 DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")
 _OF_CORPUS = ("phrases", "phrases.txt.gz", "universal")
-"""What is made from the corpus, except cells and encoders, whose names are digests."""
+"""Results made from the corpus, except cells and encoders, which have digests as names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Inputs:
 
     @classmethod
     def of(cls, data: Path, **more: Any) -> Self:
-        """Return the usual places of the data in the folder `data`, with `more` values."""
+        """Return the usual paths of the data in the folder `data`. `more` sets other fields."""
         sets: dict[str, Any] = {name: data / name for name in ("sts", "sick", "books")}
         return cls(phrases=data / "ppdb" / "ppdb-xl-lexicon.txt.gz", **sets, **more)
 
@@ -93,8 +93,8 @@ resamples (see `bootstrap`)."""
 def prepare(inputs: Inputs) -> None:
     """Make the initial word vectors and the shard of word pairs, if they do not exist.
 
-    The word pairs are random pairs of the lexicon, with as many words as the corpus (W&G 4.1). What
-    another corpus left in the folder of the results is removed first.
+    The word pairs are random pairs of the lexicon, with as many words as the corpus (W&G 4.1).
+    Results made from another corpus are removed first.
     """
     inputs.folder.mkdir(parents=True, exist_ok=True)
     made_from, corpus = inputs.folder / "corpus.sha256", digest(inputs.corpus)
@@ -134,7 +134,7 @@ class AnyCell:
         raise NotImplementedError
 
     def cell_path(self, seed: int, inputs: Inputs) -> Path:
-        """Return the file of the scores. Its name is a hash of everything they depend on."""
+        """Return the path of the scores, named by a hash of everything that they depend on."""
         return keyed_path(self._key(seed, inputs), inputs)
 
     def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
@@ -161,7 +161,7 @@ class Cell(AnyCell):
 
     options: EmbeddingOptions
     pairs: str = "sentences"
-    """`sentences` of the corpus, or `phrases`, which are word pairs"""
+    """`sentences` (pairs of the corpus) or `phrases` (word pairs)"""
 
     def _pairs(self, inputs: Inputs) -> Path:
         return inputs.corpus if self.pairs == "sentences" else inputs.word_pairs
@@ -212,7 +212,7 @@ class TaskCell(AnyCell):
 
 
 def keyed_path(key: Mapping[str, Any], inputs: Inputs) -> Path:
-    """Return the file that is named by a hash of `key`."""
+    """Return the path of a cell's file, which is named by a hash of `key`."""
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
     return inputs.folder / "cells" / f"{name}.json"
 
@@ -245,7 +245,7 @@ def transfer_folders(inputs: Inputs) -> list[Path]:
 
 
 def transfer_scores(embed: Embed, inputs: Inputs) -> Scores:
-    """Return the measures of the transfer tasks at hand, such as `MR accuracy`."""
+    """Return the figures of the available transfer tasks by measure, such as `MR accuracy`."""
     found: Scores = {}
     for folder in transfer_folders(inputs):
         for task in find_tasks(folder)[0]:

@@ -1,13 +1,13 @@
 """Cells and tables of contiguous text: "Decoding Decoders" (Zhelezniak et al. 2018).
 
-Encoders and decoders are BOW or GRU. The experiments are small, so that each cell takes only some
-minutes. The data are 21,000 sentences of three books, where the paper has about 70 million.
+Encoders and decoders are BOW or GRU. The experiments are small, so that each cell takes only a few
+minutes. The data are 21,000 sentences of three books. The paper has about 70 million sentences.
 Decoders predict the 1000 most frequent words. Word vectors start from PARAGRAM vectors, which also
-cover other words (vocabulary expansion). In the paper they start at random.
+cover other words (vocabulary expansion). In the paper, word vectors start at random.
 
-STS 2012 to 2014 are development data. The learning rate was tuned on them. They also select the
-number of decoder steps, for each way to compare two vectors. STS 2015, SICK trial and the transfer
-tasks are only reported.
+STS 2012 to 2014 are development data, on which the learning rate was tuned. They also select the
+number of decoder steps, separately for the dot product and the cosine. STS 2015, SICK trial and the
+transfer tasks are only reported.
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ _FIGURES = {
     "BOW–GRU, concat": (77.27, 81.82, 89.60, 73.68, 85, 82.26),
 }
 _TRANSFER = {row: dict(zip(_TASKS, figures, strict=True)) for row, figures in _FIGURES.items()}
-"""Tables 2 and 6, without CR, MPQA and SUBJ, whose data are not at hand."""
+"""Tables 2 and 6, without CR, MPQA and SUBJ, whose data were not available."""
 _COMPARE = ("dot", "cosine")
 _HOW: tuple[Vector, ...] = ("concat", "mean")
 _COMPARED = (
@@ -79,7 +79,7 @@ _COMPARED = (
     *((f"{name}–BOW, encoder", f"{name}–GRU, encoder") for name in ("GRU", "BOW")),
     *((f"{name}–GRU, concat", f"{name}–BOW, encoder") for name in ("GRU", "BOW")),
 )
-"""Rows that the paper compares."""
+"""Pairs of rows that the paper compares."""
 _STATED = {
     "dot": [pair for pair in _COMPARED if pair != ("BOW–GRU, concat", "BOW–GRU, mean")],
     "cosine": [(f"GRU–{row}", "GRU–GRU, encoder") for row in ("GRU, concat", "BOW, encoder")],
@@ -106,9 +106,9 @@ class ContextCell(TaskCell):
     ) -> tuple[Scores, dict[str, Any]]:
         """Return scores, and the numbers of steps that are best on the development data.
 
-        Every space has scores, and so have `concat` and `mean` with their best numbers of steps.
-        The encoder's vector, `concat` and `mean` also have scores of the transfer tasks, with the
-        steps that are best by the dot product.
+        The scores on STS and SICK are for every space, and for `concat` and `mean` with their best
+        numbers of steps. The scores of the transfer tasks are for the encoder's vector, and for
+        `concat` and `mean` with the numbers of steps that are best by the dot product.
         """
         data = read_sts(inputs.sts) + [p for p in read_sick(inputs.sick) if p.name == "trial"]
         found = compare_spaces(model, data, steps=_STEPS, agree=resampled)
@@ -147,7 +147,7 @@ def _scores(agreement: Correlations, compare: str) -> Scores:
 
 
 def _transfer(model: SentenceEncoder, spaces: Mapping[str, Space], inputs: Inputs) -> Scores:
-    """Return the accuracy of every task, r for SICK, and NaN for tasks without data."""
+    """Return the accuracy of every task, Pearson's r for SICK-R, and NaN for tasks without data."""
     scores: Scores = {f"{name} {task}": np.nan for name in spaces for task in _TASKS}
     for name, space in spaces.items():
         for measure, value in transfer_scores(in_space(model, space).embed, inputs).items():

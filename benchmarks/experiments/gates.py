@@ -18,7 +18,7 @@ from paraloom.papers.analyses.moments import Moments
 from paraloom.papers.datasets.contiguous_text import read_text
 
 _LONGEST = 15  # tokens (footnote 8)
-_LEAST = 20  # words of a label
+_LEAST = 20  # words per label
 _TABLE_9 = {
     "tags": (
         "NNP NNPS CD NNS VBG NN JJ UH VBN JJS",
@@ -29,7 +29,8 @@ _TABLE_9 = {
         "possessive cop det auxpass prep cc mark aux expl neg",
     ),
 }
-"""Labels with the highest norms, from the highest on, and with the lowest, from the lowest on."""
+"""The paper's labels with the highest norms, in descending order, and with the lowest norms, in
+ascending order."""
 _TABLES_10_AND_11 = {
     "JJ": {"xcomp": 170.6, "acomp": 167.1, "root": 157.4, "amod": 143.1, "advmod": 121.6},
     "VBG": {

@@ -1,8 +1,8 @@
-"""Cells of training on labelled pairs, and the table of MaLSTM (Mueller & Thyagarajan 2016).
+"""Cells that train on labelled pairs, and the table of MaLSTM (Mueller & Thyagarajan 2016).
 
-With SICK, the training pairs train the model and select the epoch. With STS 2012 to 2014, 40% of
-each data set train the model and 10% select the epoch. SICK trial, the other half of each data set,
-and STS 2015 are only reported.
+SICK's test pairs are reported, or the trial pairs if the test pairs are missing. With STS 2012 to
+2014, 40% of each data set train the model, 10% select the epoch, and the rest is reported. STS 2015
+is only reported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ class LabelledCell(TaskCell):
 
 
 def _data(options: SystemOptions) -> LabelledSplit:
-    """Return the pairs that the task trains on and reports."""
+    """Return the pairs for training, development and test."""
     if options.malstm is not None:
         return split(options.malstm.data, held_out=options.malstm.held_out, train_trial=True)
     assert options.similarity is not None
@@ -51,13 +51,13 @@ def _data(options: SystemOptions) -> LabelledSplit:
 
 
 def _pearson(model: SentenceEncoder, sets: Sequence[LabelledPairs]) -> NDArray[np.float64]:
-    """Return Pearson × 100 with resampled pairs, the mean over data sets."""
+    """Return the mean of Pearson × 100 over data sets, [1 + RESAMPLES]."""
     found = [resampled(scores(model.embed, pairs, model.compare), pairs) for pairs in sets]
     return np.asarray(np.mean([of.pearson for of in found], axis=0))
 
 
 def _figures(metrics: Mapping[str, Any]) -> Scores:
-    """Return the measures of the task."""
+    """Return the figures in the metrics of a training."""
     test = metrics["test"]
     found = test.get("mean") or next(iter(test.values()))  # a single set has no mean
     figures = {key: found[key] for key in ("pearson", "spearman", "mse")}
@@ -71,7 +71,7 @@ def _figures(metrics: Mapping[str, Any]) -> Scores:
 
 
 def tables(inputs: Inputs) -> dict[str, Table]:
-    """Return the table of MaLSTM and of its parts."""
+    """Return the table of MaLSTM, complete and without some of its parts."""
 
     def row(epochs: int = 80, **parts: Any) -> LabelledCell:
         options = SystemOptions(

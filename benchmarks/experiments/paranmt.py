@@ -3,8 +3,9 @@
 The settings follow section 6.2. Word vectors start from PARAGRAM, and mini-batches have 100 pairs.
 Recurrent encoders read 30% of the pairs scrambled, and negatives come from both sides of a
 mega-batch (footnote 8). A bidirectional encoder averages the states of its directions (4.1). Each
-training has one epoch, except for `readings`. Nothing is chosen by these figures. The paper's
-figures of Tables 3 to 5 are for STS 2017.
+training has one epoch, except for `readings`. Only the best tenth in Table 4 and the epoch in
+`readings` are chosen by results, on STS 2012 to 2014. The paper's figures of Tables 3 to 5 are for
+STS 2017.
 """
 
 from collections.abc import Mapping
@@ -42,7 +43,7 @@ _MODELS = {"Word": "word-avg", "Trigram": "trigram-avg", "LSTM Avg": "lstm-avg"}
 _LARGER = (paper.LARGER, "LSTM Avg")
 _OVER_SINGLE = [(mix, single) for mix in paper.MIXED for single in (*paper.SIMPLE, paper.LARGER)]
 _PAIRS = [_LARGER, *_OVER_SINGLE]
-"""Rows that the paper compares (6.5.1, 6.6)."""
+"""Pairs of rows that the paper compares (6.5.1, 6.6)."""
 _SIZES = (1, 20, 40)
 _NOTE = "27,359 pairs of captions, 1 epoch, batches of 100, 300 units."
 _AS_BEFORE = "Settings as in Table 5, with M = 20."
@@ -70,7 +71,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
 
 
 def _marked(rows: Mapping[str, Any], figures: paper.Paper) -> dict[str, Any]:
-    """Mark the names of rows that the paper does not have."""
+    """Add "(ours)" to the names of rows that the paper does not have."""
     return {name if name in figures else f"{name} (ours)": cell for name, cell in rows.items()}
 
 
@@ -222,7 +223,7 @@ def _by_year(encoders: Mapping[str, EncoderCell]) -> Table:
 
 
 def _readings(inputs: Inputs) -> Table:
-    """Compare our readings with the authors' code, by the encoder of configs/multi30k.yaml."""
+    """Compare readings of the paper, with the settings of configs/multi30k.yaml."""
     words = EmbeddingOptions(
         initial_vectors=str(inputs.vectors),
         negatives="both",
@@ -323,8 +324,7 @@ def _captions(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCel
 
 
 def print_negatives(inputs: Inputs) -> None:
-    """Print Table 6: the negatives of three sentences, by BiLSTM Avg encoders trained with each
-    M."""
+    """Print Table 6: negatives of three sentences, chosen by a BiLSTM Avg encoder for each M."""
     table = read_pairs(inputs.corpus)
     table = table.filter(pc.not_equal(table["reference"], table["translation"]))
     table = table.take(np.random.default_rng(1).permutation(len(table))[: max(_SIZES) * 100])

@@ -49,14 +49,14 @@ CAPTION_SETS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EncoderCell(AnyCell):
-    """An encoder of the corpus, evaluated on STS, the STS Benchmark and SICK.
+    """An encoder that is trained on pairs, and evaluated on STS, the STS Benchmark and SICK.
 
     Cells are compared by identity, because options with lists have no hash.
     """
 
     options: EmbeddingOptions
     pairs: str = ""
-    """A folder with pairs in the folder of the results. If it is empty, the corpus is used."""
+    """Folder of the pairs, below the folder of the results. If it is empty, the corpus is used."""
 
     def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
         return {"encoder": self._training(seed, inputs), **_tests(inputs)}
@@ -89,7 +89,7 @@ class EncoderCell(AnyCell):
 
 @dataclass(frozen=True, kw_only=True)
 class TransferCell(AnyCell):
-    """An encoder whose vectors are features of the transfer tasks at hand (Table 8)."""
+    """An encoder whose vectors are features for the available transfer tasks (Table 8)."""
 
     encoder: EncoderCell
 
@@ -122,7 +122,7 @@ class OtherCell(AnyCell):
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceCell(AnyCell):
-    """The difference of two models on the STS data sets, without training sets.
+    """The difference between the figures of two models on the test sets of STS.
 
     Table 10 has the mean absolute difference. Table 11 has the mean difference and the differences
     on `CAPTION_SETS`.
@@ -148,8 +148,8 @@ class DifferenceCell(AnyCell):
 class FilterCell(AnyCell):
     """The best tenth of the pairs by a score (Table 4).
 
-    All tenths have equally many pairs. The best tenth is the one whose encoder is best on STS 2012
-    to 2014.
+    All tenths have equally many pairs. The best tenth is the tenth whose encoder is best on STS
+    2012 to 2014.
     """
 
     options: EmbeddingOptions
@@ -186,7 +186,7 @@ def encoder_scores(embed: Embed, inputs: Inputs) -> Scores:
     """Return the scores of `similarity_scores` and of the STS Benchmark.
 
     The measures of the benchmark are `stsb` (all pairs), `captions` and `others`. They are computed
-    on its test set or, if that is missing, on its development set.
+    on the test set or, if the test set is missing, on the development set.
     """
     folder = benchmark(inputs)
     file = next((f for name in ("test", "dev") if (f := folder / f"sts-{name}.csv").exists()), None)

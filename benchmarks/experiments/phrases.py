@@ -1,12 +1,12 @@
 """The tables of the pairwise GRU (Zhou, Huang & Ji 2017).
 
 The phrase table is extracted from the corpus, and its pairs are split 80/10/10. The test is to find
-the paraphrase of a phrase among 100 phrases. Size, dropout and step size of the GRU are the
-paper's. The words have PARAGRAM vectors of 300 dimensions, which are not trained. The development
-pairs select the epoch.
+the paraphrase of a phrase among 100 phrases. Size, dropout and step size of the GRU are as in the
+paper. Words have PARAGRAM vectors of 300 dimensions, which are not trained. The development pairs
+select the epoch.
 
 Table 1 needs `semeval2013/`, `turney2012/train.txt` and `turney2012/test.txt` in the folder of the
-data. Without them, it is left out.
+data. Without these data, Table 1 is left out.
 """
 
 from collections.abc import Mapping
@@ -38,11 +38,11 @@ from paraloom.papers.tasks import train
 from paraloom.papers.tasks.phrases import read_phrase_data
 
 _NEGATIVES = (9, 29, 99)
-_SHARES = {"1%": (0.01, 60), "10%": (0.1, 30), "100%": (1.0, 12)}  # and epochs
+_SHARES = {"1%": (0.01, 60), "10%": (0.1, 30), "100%": (1.0, 12)}  # share of pairs, epochs
 
 
 class PhraseCell(TaskCell):
-    """A model trained on phrases. The phrase table must be large enough to choose among 100."""
+    """A model trained on phrases. The phrase table must suffice for choices among 100 phrases."""
 
     def _measured(
         self, model: SentenceEncoder, metrics: dict[str, Any], inputs: Inputs

@@ -1,12 +1,14 @@
 """Prints and writes tables of results, and judges the claims of the papers.
 
-A verdict is a test at 95%. The error of a mean difference has two parts, whose variances are added:
+A verdict is a statistical test at 95%. The variance of the mean difference of two rows is the sum
+of two parts:
 
-- Seeds. Their trainings are independent. Rows of the same training are compared seed by seed.
-- Test pairs. Their part is computed by a bootstrap, with the same samples for both rows. Measures
-  without resampled pairs do not have this part.
+- The variance between seeds, whose trainings are independent. Rows that share trainings are
+  compared seed by seed.
+- The variance between samples of the test pairs, by a bootstrap with the same samples for both
+  rows. Measures without resampled pairs do not have this part.
 
-The degrees of freedom are those of Welch and Satterthwaite.
+The degrees of freedom follow Welch and Satterthwaite.
 """
 
 import math
@@ -58,7 +60,7 @@ def _time(table: Table, found: Found) -> str:
 def counts(tables: Mapping[str, Table], found: Found) -> list[str]:
     """Return a Markdown table of the number of verdicts by paper.
 
-    Claims of the text and claims of figures only are counted separately.
+    Claims that a paper's text makes and claims that only its figures make are counted separately.
     """
     verdicts: dict[str, Counter[tuple[bool, str]]] = {}
     for table in tables.values():
@@ -96,7 +98,10 @@ def grid(table: Table, found: Found) -> tuple[list[str], list[tuple[str, list[st
 
 
 def judgements(table: Table, found: Found) -> list[tuple[list[str], list[list[str]]]]:
-    """Return heads and rows of the verdicts: on claims of the text, then on claims of figures only.
+    """Return heads and rows of two tables of verdicts.
+
+    The first table has the claims that the paper's text makes, the second table has the claims that
+    only its figures make. A table without rows is left out.
 
     The cell `–` means that there is no claim by this measure. Claims without data are left out.
     """
@@ -122,7 +127,7 @@ def judgements(table: Table, found: Found) -> list[tuple[list[str], list[list[st
 
 
 def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
-    """Return the verdict, the difference, half of its 95% interval, and the paper's difference.
+    """Return the verdict, our difference ± half of its 95% interval, and the paper's difference.
 
     The verdict is `holds` or `reversed` if the interval is on one side of 0, else `open`. Without
     data, the result is `–`.
@@ -142,11 +147,11 @@ def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
 def interval(
     first: Sequence[NDArray[np.float64]], second: Sequence[NDArray[np.float64]], *, paired: bool
 ) -> tuple[float, float]:
-    """Return the mean difference, and half of its 95% interval (NaN with one seed).
+    """Return the mean difference, and half the width of its 95% interval (NaN with one seed).
 
     Args:
         first: for each seed, the score and the scores on resampled pairs, [1 + resamples] or [1].
-        second: the same for the other row, with the same pairs in each resample.
+        second: the same scores of the other row, with the same pairs in each resample.
         paired: whether the rows share trainings, so that they are compared seed by seed.
     """
     differences = [a - b for a, b in zip(first, second, strict=True)]
@@ -182,5 +187,5 @@ def _mean_and_spread(measure: str, values: Sequence[float]) -> str:
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a table."""
+    """Return the lines of a Markdown table."""
     return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]

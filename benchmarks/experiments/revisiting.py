@@ -2,11 +2,11 @@
 
 The settings follow sections 4.1.2 and 4.2. Words have PARAGRAM vectors of 300 dimensions, and LSTMs
 have peepholes. Mini-batches have 100 pairs with negatives of the same side, and Adam has a rate of
-0.001. AVG has 7 epochs. Because of the time, all other encoders have one epoch, where the LSTM of
-the paper has three. The rates of dropout and scrambling are the lowest of the paper's grids.
+0.001. AVG has 7 epochs. To save time, all other encoders have one epoch. The LSTM of the paper has
+three epochs. The rates of dropout and scrambling are the lowest of the paper's grids.
 
-The figures of the paper are means over 22 data sets. `oracle` was chosen on these sets, and `2016
-STS` on the sets of 2016.
+The figures of the paper are means over 22 data sets. The paper chose its settings on these sets
+(`oracle`) or on the sets of 2016 (`2016 STS`).
 """
 
 from collections.abc import Collection, Mapping
@@ -38,7 +38,7 @@ ENCODERS = {
     "GRAN without a gate, tanh": "gran-tanh",
     "GRAN without a gate, ReLU": "gran-relu",
 }
-DROPOUT, SCRAMBLE = 0.2, 0.25  # of 0.2, 0.4, 0.6 and of 0.25, 0.5, 0.75
+DROPOUT, SCRAMBLE = 0.2, 0.25  # grids of the paper: 0.2, 0.4, 0.6 and 0.25, 0.5, 0.75
 REGULARISERS: dict[str, dict[str, Any]] = {
     "L2": {"lambda_c": 1e-5},
     "dropout": {"dropout": DROPOUT},
@@ -78,8 +78,7 @@ def _correlated(first: Scores, second: Scores) -> Scores:
 
 
 def options_of(name: str, vectors: Path) -> SystemOptions:
-    """Return the paper's setting for one of `ENCODERS`, with the initial word vectors in
-    `vectors`."""
+    """Return the paper's settings for one of `ENCODERS`. `vectors` has the initial vectors."""
     return SystemOptions(
         model=ENCODERS[name],
         cell="peephole",
@@ -135,10 +134,9 @@ def tables(inputs: Inputs) -> dict[str, Table]:
 
 
 def _wg1(plain: dict[str, SystemOptions]) -> Table:
-    """Return Table 1, with pairs of single words of PPDB, and sentences of the corpus in place of
-    SimpWiki.
+    """Return Table 1, with word pairs of PPDB, and the corpus instead of SimpWiki.
 
-    The tags are those that help in footnote 4.
+    The encoders have the tags that help according to footnote 4.
     """
     models = ("AVG", "LSTM", "LSTM Avg")
     words, sentences = "PPDB's word pairs", "sentences"
@@ -260,14 +258,17 @@ _WG4 = {
     "STS 2015 images": (85.8, 86.0, 85.8),
     "sick": (71.3, 72.4, 72.9),
 }
-"""Figures of LSTM Avg, AVG and GRAN, chosen on the sets of 2016. Twitter (2015) is not at hand."""
+"""Figures of LSTM Avg, AVG and GRAN, with settings chosen on the sets of 2016.
+
+Twitter (2015) is left out, because it was not available.
+"""
 _WG4_MODELS = ("LSTM Avg", "AVG", "GRAN")
 _WG4_ROWS = {name: name if name == "AVG" else f"{name}, {BOTH}" for name in _WG4_MODELS}
 """The encoder and the regulariser of each row."""
 
 
 def _figures_at_hand(inputs: Inputs) -> dict[str, dict[str, float]]:
-    """Return the paper's figures for the data sets at hand and their means by year, by row."""
+    """Return, by row, the paper's figures for the available data sets, and their means by year."""
     of_sts = {f"STS {year} {name}" for year, names in SEMEVAL.items() for name in names}
     there = {f"STS {path.parent.name} {path.stem}" for path in inputs.sts.glob("*/*.tsv")}
     sets = [name for name in _WG4 if name not in of_sts or name in there]

@@ -1,16 +1,16 @@
-"""Tables 5, 6 and 8 of W&G (Wieting & Gimpel 2017): training on labelled pairs, the KL objective.
+"""Tables 5, 6 and 8 of W&G (Wieting & Gimpel 2017): training on labelled pairs by the KL loss.
 
-Regularisers and their rates are those of the tables of transfer. Because of the time, each training
-has only 3 epochs, and a learning rate of 0.01. This rate was chosen among 0.001, 0.003 and 0.01 on
-the pairs that select the epoch.
+Regularisers and their rates are as in the tables of transfer. To save time, each training has only
+3 epochs, and a learning rate of 0.01. This rate was chosen among 0.001, 0.003 and 0.01 on the pairs
+that select the epoch.
 
 With SICK, the trial pairs select the epoch and the test pairs are reported, as in the paper. If the
 test pairs are missing, a tenth of the training pairs selects the epoch and the trial pairs are
-reported. With STS 2012 to 2014 (in the paper to 2015), 40% of each data set are for training, 10%
-select the epoch, and the rest is reported.
+reported. With STS 2012 to 2014 (2012 to 2015 in the paper), 40% of each data set are for training,
+10% select the epoch, and the rest is reported.
 
 "Universal" encoders are the encoders of the tables of transfer (Tables 2 and 3 of the paper). λ_c
-and λ_w pull weights towards them.
+and λ_w pull weights towards the universal encoder.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ _WG8 = {
     "GRAN, dropout and scrambling": (81.6, 85.1),
     "GRAN, dropout and scrambling, universal": (82.7, 86.0),
 }
-"""Pearson × 100 on STS and SICK."""
+"""The paper's Pearson × 100 on STS and on SICK, by row."""
 _NOTE = (
     "3 epochs with a rate of 0.01, batches of 25, 300 units, 20,000 words. Universal encoders have "
     "seed 1 only."
@@ -71,7 +71,7 @@ _UNIVERSAL = {"AVG": "", "LSTM Avg": BOTH, "GRAN": BOTH}
 
 
 def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
-    """Train once, on the corpus, the encoders that cells of the chosen tables start from."""
+    """Train the universal encoders that the chosen tables need, if they do not exist."""
     starts = {
         cell.options.similarity.start
         for table in chosen.values()
@@ -103,7 +103,7 @@ def _encoder(name: str, inputs: Inputs) -> SystemOptions:
 
 
 def tables(inputs: Inputs) -> dict[str, Table]:
-    """Return the tables by name. Each table of the paper gives one for SICK and one for STS."""
+    """Return the tables by name: for each table of the paper, a table for SICK and one for STS."""
     found = {}
     for data, paths in (("sick", [str(inputs.sick)]), ("sts", inputs.development)):
         cells = _cells(data, paths, inputs)

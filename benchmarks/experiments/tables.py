@@ -27,16 +27,19 @@ MEASURES = {"development": "STS 2012–2014", "sts_2015": "STS 2015", "sick": "S
 
 @dataclass(frozen=True)
 class Claim:
-    """One row is better than another. `A − B` stands for the lead of row A over row B."""
+    """The claim that one row is better than another row.
+
+    `A − B` instead of a row means the lead of row A over row B.
+    """
 
     better: str
     worse: str
     printed: Mapping[str, float | None] = field(default_factory=dict)
     """The measures of the claim, each with the difference that the paper prints. The value is None
-    if the paper only draws a figure. Without `printed`, the claim is about all reported measures.
+    if the paper only shows a plot. Without `printed`, the claim is about all reported measures.
     """
     figures: str = ""
-    """The paper's figures of both rows by a measure that the table does not have."""
+    """The paper's figures for both rows, by a measure that the table does not have."""
     stated: bool = True
     """Whether the paper's text makes the claim. If not, only the figures of the paper do, and a
     negative difference in `printed` reverses the order of the rows."""
@@ -53,7 +56,7 @@ Pairs = Collection[tuple[str, str]]
 def printed_claims(
     pairs: Pairs, paper: Mapping[str, Mapping[str, float]], stated: Pairs = ()
 ) -> list[Claim]:
-    """Make claims about pairs of rows, by every measure for which the paper's figures differ.
+    """Make claims about pairs of rows, with all measures for which the paper's figures differ.
 
     Args:
         stated: the pairs that the text of the paper orders, too.
@@ -87,7 +90,7 @@ class Table:
     paper_measures: Mapping[str, str] = field(default_factory=dict)
     """Heads of columns for measures that only the paper has."""
     transposed: bool = False
-    """Write a column for each row."""
+    """Whether the written table has a column for each row."""
     note: str = ""
     """Settings that the heads do not name."""
 
