@@ -23,7 +23,7 @@ _CODE = re.compile("[A-Za-z]{1,8}([_-][A-Za-z0-9]{1,8}){0,7}")  # valid in file 
 
 
 class InputOptions(Options):
-    """The bitext. Only a run whose `embeddings.task` does not read the corpus can omit it."""
+    """The bitext. If `embeddings.task` does not read the corpus, a run can omit this section."""
 
     format: Format
     """Format of the files."""
@@ -32,10 +32,11 @@ class InputOptions(Options):
     value is a path or a list of paths. Format hub: names (`owner/name`, `owner/name@revision`) or
     folders of data sets. Format opus: names of corpora (`Books`, `Books@v1`)."""
     columns: dict[str, str] = Field(default={})
-    """The files' names of the columns `source`, `reference` and `id`, if the files use other names.
-    Only for the formats parquet, jsonl, csv and hub. `translation.cs` names a nested column. By
-    default, ids are read from the column `id` (in TMX, from `tuid`). A row without an id gets an id
-    that is computed from its texts."""
+    """Names that the files use for columns, such as `{source: czech}`. Formats parquet, jsonl, csv
+    and hub: names for `source`, `reference` and `id`. Format pairs, in Parquet: names for
+    `reference`, `translation` and `id`. Format tmx: a name for `id`. `translation.cs` names a
+    nested column. By default, ids are read from the column `id` (in TMX, from `tuid`). A row
+    without an id gets an id that is computed from its texts."""
     keep: list[str] = Field(default=[])
     """Further columns (texts, numbers or booleans) to copy into the corpus and the release.
     Conditions in `where` and `select.where` may name these columns."""
@@ -73,13 +74,13 @@ class InputOptions(Options):
     `token_ratio in 0.5..1.25`, `source_language = cs` or `identical = no`. All conditions must
     hold. See choosing-pairs.md."""
     unique: Literal["source", "pair"] | None = None
-    """source: translate equal sources in a shard once, and copy the translation to all their rows.
-    pair: reject a row with the same source and the same reference as an earlier row. null: keep and
-    translate all rows."""
+    """source: translate equal sources in a shard once, and copy the translation to all rows
+    with this source. pair: reject a row with the same source and the same reference as an earlier
+    row. null: keep and translate all rows."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
-    """Reject near-copies of earlier rows. Two rows are near-copies if the Jaccard index of the
-    character 4-grams is at least this value, such as 0.7, on each side. null: keep near-copies. See
-    choosing-pairs.md."""
+    """Reject near-copies of earlier rows. Two rows are near-copies if, on each side, the Jaccard
+    index of their character 4-grams is at least this value, such as 0.7. null: keep near-copies.
+    See choosing-pairs.md."""
 
     @property
     def languages(self) -> Languages:
