@@ -49,12 +49,12 @@ class InputOptions(Options):
     500 to 10,000, depending on the size of the input. If you plan to add input later, set a number:
     finished shards then remain valid."""
     source_language: str = "cs"
-    """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`). It determines the
-    tokenisation of the source and the language tag for a multilingual model."""
+    """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`). The code determines
+    the tokenisation of the source and the language tag for a multilingual model."""
     target_language: str = "en"
-    """Language code of the reference side and therefore of the paraphrases. It determines the
+    """Language code of the reference side and therefore of the paraphrases. The code determines the
     tokenisation of references and translations, and the language tag for a multilingual model. With
-    `format: text`, it is the language of the text, which is translated into `source_language` and
+    `format: text`, this is the language of the text, which is translated into `source_language` and
     back. See languages.md."""
     check_languages: bool = True
     """Check the language codes, the first rows and the translation model. If a language is
@@ -64,7 +64,7 @@ class InputOptions(Options):
     `FILE.py:NAME`, or `MODULE:NAME` in an installed package. null: fastText's model lid.176. See
     languages.md."""
     license: str | None = None
-    """Licence of the bitext. It is copied into the data card and the model card."""
+    """Licence of the bitext, which the data card and the model card show."""
     clean: list[Literal["entities", "whitespace", "nfc"]] = Field(default=[])
     """How to clean source and reference before they are checked. entities: replace HTML entities by
     their characters, once. whitespace: replace tabs, line feeds and U+2028 by a space. nfc:

@@ -1,7 +1,7 @@
 """Checks of the configured languages against the texts and the translation model.
 
 If a language is certainly wrong, a check raises a UserError. If a language may be wrong, the check
-prints a notice. With `input.check_languages: false`, only the two codes are compared.
+prints a notice. With `input.check_languages: false`, the check only compares the two codes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

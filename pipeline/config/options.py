@@ -59,7 +59,7 @@ class ScoreOptions(Options):
     spacy: UncheckedFile | None = None
     """Name or folder of a spaCy pipeline with a parser, for same_roles."""
     wordnet: UncheckedFile | None = None
-    """Folder of WordNet, for no_antonyms. Debian's package wordnet-base installs it in
+    """Folder of WordNet, for no_antonyms. Debian's package wordnet-base installs WordNet in
     /usr/share/wordnet."""
     resources: dict[str, InputFile] = Field(default={})
     """Files or folders that your own scorers read, by the name of the scorer's resource."""

@@ -25,9 +25,9 @@ class AutoOptions(Options):
     model: str = "word-avg"
     """Name of the encoder to train. ParaNMT used lstm-avg."""
     pairs: Annotated[int, Field(ge=2)] = 10_000
-    """Largest number of pairs for each training. If a range has fewer pairs, all are used."""
+    """Largest number of pairs for each training. A range with fewer pairs is used in full."""
     seeds: Annotated[int, Field(ge=1, le=100)] = 3
-    """Number of trainings on each range. Each training has another seed."""
+    """Number of trainings on each range. Each training has a different seed."""
 
 
 class SelectOptions(Options):

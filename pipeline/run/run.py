@@ -40,7 +40,7 @@ class Run:
     base: Run | None = None
     place: str = ""  # folder of a round or named selection, relative to the base's folder
     before: Run | None = None  # the previous round, whose encoder scores the pairs
-    records: dict[str, StageRecord] = field(default_factory=dict)  # finished stages, by name
+    records: dict[str, StageRecord] = field(default_factory=dict)  # of finished stages
     forced: bool = False  # whether the running stage ignores earlier results
 
     @classmethod
