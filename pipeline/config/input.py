@@ -74,9 +74,9 @@ class InputOptions(Options):
     `token_ratio in 0.5..1.25`, `source_language = cs` or `identical = no`. All conditions must
     hold. See choosing-pairs.md."""
     unique: Literal["source", "pair"] | None = None
-    """source: translate equal sources in a shard once, and copy the translation to all rows
-    with this source. pair: reject a row with the same source and the same reference as an earlier
-    row. null: keep and translate all rows."""
+    """source: translate equal sources in a shard once, and copy the translation to all rows with
+    this source. pair: reject a row with the same source and the same reference as an earlier row.
+    null: keep and translate all rows."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
     """Reject near-copies of earlier rows. Two rows are near-copies if, on each side, the Jaccard
     index of their character 4-grams is at least this value, such as 0.7. null: keep near-copies.

@@ -1,7 +1,8 @@
 """Checks of the configured languages against the texts and the translation model.
 
 If a language is certainly wrong, a check raises a UserError. If a language may be wrong, the check
-prints a notice. With `input.check_languages: false`, the check only compares the two codes.
+prints a notice. With `input.check_languages: false`, the two codes are only compared with each
+other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ _ROWS, _FILES = 100, 20  # largest numbers of rows and of files that are read
 _SHARE = 0.8  # least share of rows that are clearly in the same wrong language
 _CHANCE = 0.2  # largest share of rows that may be in the configured language
 _NOTICE, _SWAPPED, _CERTAIN = 3, 5, 20
-"""Least rows for a notice, for the error of swapped sides, and for the error of a wrong code."""
+"""Least numbers of rows for a notice, for an error of swapped sides, and for another error."""
 _GO_ON = "if the configuration is right, set input.check_languages: false"
 
 
