@@ -44,7 +44,7 @@ class Command(NamedTuple):
     """An entry in the list of commands."""
 
     name: str
-    module: str  # name of the module, relative to `folder`
+    module: str  # name of the module in the package `folder`
     summary: str  # one line for the list of commands; the docstring of `command` adds the details
     beam: bool = False  # whether the command accepts Beam's options after `--`
     literal: bool = False  # whether arguments may begin with "-", like the ids of some pairs
@@ -134,7 +134,7 @@ class _LazyGroup(TyperGroup):
         if ctx.obj and not entry.beam:
             raise UserError(f"{found} takes no Beam options")
         if entry.literal and not {"-h", "--help"} & set(rest):
-            # Put "--" between `--json FILE` and the other arguments: an id may begin with "-".
+            # Reorder to `--json FILE -- ARGUMENTS`, because an id may begin with "-".
             split = (of.split("=", 1) if of.startswith("--json=") else [of] for of in rest)
             rest = [part for parts in split for part in parts]
             at = rest.index("--json") if "--json" in rest else len(rest)
@@ -162,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = application().main(
             given[:end], prog_name="paraloom", standalone_mode=False, obj=given[end + 1 :]
         )
-    except SystemExit as error:  # Typer and rich raise it if stdout is a closed pipe
+    except SystemExit as error:  # Typer and rich exit if stdout is a closed pipe
         return 2 if error.code else 0
     except BaseException as error:  # a panic in a Rust library is not a subclass of `Exception`
         if not is_interrupt(error):

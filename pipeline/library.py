@@ -72,7 +72,7 @@ class OpenedRun:
         return ds.dataset(paths, format="parquet")
 
     def encoder(self) -> SentenceEncoder:
-        """Load the encoder that the run trained, or with several rounds, the best encoder."""
+        """Load the encoder of the run. If the run has several rounds, load the best encoder."""
         from paraloom.models.embeddings.model import load_encoder
 
         self.record("embeddings")

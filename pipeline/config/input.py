@@ -23,7 +23,7 @@ _CODE = re.compile("[A-Za-z]{1,8}([_-][A-Za-z0-9]{1,8}){0,7}")  # valid in file 
 
 
 class InputOptions(Options):
-    """The bitext. Only a run whose `embeddings.task` does not read the corpus can omit it."""
+    """The bitext. If `embeddings.task` does not read the corpus, a run can omit this section."""
 
     format: Format
     """Format of the files."""
@@ -32,10 +32,11 @@ class InputOptions(Options):
     value is a path or a list of paths. Format hub: names (`owner/name`, `owner/name@revision`) or
     folders of data sets. Format opus: names of corpora (`Books`, `Books@v1`)."""
     columns: dict[str, str] = Field(default={})
-    """The files' names of the columns `source`, `reference` and `id`, if the files use other names.
-    Only for the formats parquet, jsonl, csv and hub. `translation.cs` names a nested column. By
-    default, ids are read from the column `id` (in TMX, from `tuid`). A row without an id gets an id
-    that is computed from its texts."""
+    """Names that the files use for columns, such as `{source: czech}`. Formats parquet, jsonl, csv
+    and hub: names for `source`, `reference` and `id`. Format pairs, in Parquet: names for
+    `reference`, `translation` and `id`. Format tmx: a name for `id`. `translation.cs` names a
+    nested column. By default, ids are read from the column `id` (in TMX, from `tuid`). A row
+    without an id gets an id that is computed from its texts."""
     keep: list[str] = Field(default=[])
     """Further columns (texts, numbers or booleans) to copy into the corpus and the release.
     Conditions in `where` and `select.where` may name these columns."""
@@ -48,12 +49,12 @@ class InputOptions(Options):
     500 to 10,000, depending on the size of the input. If you plan to add input later, set a number:
     finished shards then remain valid."""
     source_language: str = "cs"
-    """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`). It determines the
-    tokenisation of the source and the language tag for a multilingual model."""
+    """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`). The code determines
+    the tokenisation of the source and the language tag for a multilingual model."""
     target_language: str = "en"
-    """Language code of the reference side and therefore of the paraphrases. It determines the
+    """Language code of the reference side and therefore of the paraphrases. The code determines the
     tokenisation of references and translations, and the language tag for a multilingual model. With
-    `format: text`, it is the language of the text, which is translated into `source_language` and
+    `format: text`, this is the language of the text, which is translated into `source_language` and
     back. See languages.md."""
     check_languages: bool = True
     """Check the language codes, the first rows and the translation model. If a language is
@@ -63,7 +64,7 @@ class InputOptions(Options):
     `FILE.py:NAME`, or `MODULE:NAME` in an installed package. null: fastText's model lid.176. See
     languages.md."""
     license: str | None = None
-    """Licence of the bitext. It is copied into the data card and the model card."""
+    """Licence of the bitext, which the data card and the model card show."""
     clean: list[Literal["entities", "whitespace", "nfc"]] = Field(default=[])
     """How to clean source and reference before they are checked. entities: replace HTML entities by
     their characters, once. whitespace: replace tabs, line feeds and U+2028 by a space. nfc:
@@ -73,13 +74,13 @@ class InputOptions(Options):
     `token_ratio in 0.5..1.25`, `source_language = cs` or `identical = no`. All conditions must
     hold. See choosing-pairs.md."""
     unique: Literal["source", "pair"] | None = None
-    """source: translate equal sources in a shard once, and copy the translation to all their rows.
-    pair: reject a row with the same source and the same reference as an earlier row. null: keep and
-    translate all rows."""
+    """source: translate equal sources in a shard once, and copy the translation to all rows with
+    this source. pair: reject a row with the same source and the same reference as an earlier row.
+    null: keep and translate all rows."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
-    """Reject near-copies of earlier rows. Two rows are near-copies if the Jaccard index of the
-    character 4-grams is at least this value, such as 0.7, on each side. null: keep near-copies. See
-    choosing-pairs.md."""
+    """Reject near-copies of earlier rows. Two rows are near-copies if, on each side, the Jaccard
+    index of their character 4-grams is at least this value, such as 0.7. null: keep near-copies.
+    See choosing-pairs.md."""
 
     @property
     def languages(self) -> Languages:

@@ -1,7 +1,8 @@
 """Checks of the configured languages against the texts and the translation model.
 
 If a language is certainly wrong, a check raises a UserError. If a language may be wrong, the check
-prints a notice. With `input.check_languages: false`, only the two codes are compared.
+prints a notice. With `input.check_languages: false`, the two codes are only compared with each
+other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,8 @@ from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 _ROWS, _FILES = 100, 20  # largest numbers of rows and of files that are read
 _SHARE = 0.8  # least share of rows that are clearly in the same wrong language
 _CHANCE = 0.2  # largest share of rows that may be in the configured language
-_NOTICE, _SWAPPED, _CERTAIN = 3, 5, 20  # rows needed for a notice, swapped sides, another error
+_NOTICE, _SWAPPED, _CERTAIN = 3, 5, 20
+"""Least numbers of rows for a notice, for an error of swapped sides, and for another error."""
 _GO_ON = "if the configuration is right, set input.check_languages: false"
 
 
@@ -37,7 +39,10 @@ def of_codes(options: InputOptions) -> Iterator[str]:
 
 
 def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
-    """Check the languages of the first rows that `input.where` accepts, if they can be read."""
+    """Check the languages of the first rows that `input.where` accepts.
+
+    If a file cannot be read, this check is skipped.
+    """
     if not options.check_languages:
         return
     some, blocks = bitexts[:: -(-len(bitexts) // _FILES)], []
@@ -63,9 +68,10 @@ def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
 def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, bool]:
     """Find the sides that are not in their configured language.
 
-    Return a message (or ""), and whether the mistake is certain. A mistake is uncertain if there
-    are few rows, or if the identifier may confuse the found and the configured language. It is also
-    uncertain if both sides are in the same language, because the first rows may be untranslated.
+    Return a message, which is empty if there is no such side, and whether the mistake is certain. A
+    mistake is uncertain if there are few rows, or if the identifier may confuse the found and the
+    configured language. A mistake is also uncertain if both sides are in the same language, because
+    the first rows may be untranslated.
     """
     wrong = {
         side: of
@@ -94,7 +100,10 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
 
 
 def check_model(model: NmtModel, key: str, languages: Languages) -> None:
-    """Check a model's languages, if its files name languages. `key` names the model in errors."""
+    """Compare the languages that a model's files name, if any, with `languages`.
+
+    In errors, `key` names the model.
+    """
     (source, target), wanted = model.languages, (languages.source or "", languages.target or "")
     line = f"{key}: {model.path} translates {source} into {target}, not {' into '.join(wanted)}"
     if differ(target, wanted[1]):

@@ -27,7 +27,7 @@ from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions, 
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
 MODEL_KEYS |= {"no_antonyms": "wordnet", "same_roles": "spacy"}
-"""The configuration key of each scorer's model. The scorer's resource has the same name."""
+"""The configuration keys of scorers' models. Each key is also the name of the scorer's resource."""
 
 
 class ScoreOptions(Options):
@@ -38,15 +38,15 @@ class ScoreOptions(Options):
     )
     """Scores to compute. Each score becomes a column and gets deciles. To use a scorer of your own,
     give the name that an installed package declares, or `FILE.py:NAME`. If none of `scorers`,
-    `paragram` and `phrases` is set, paragram_similarity is not computed. By default, `select` then
-    selects by deciles 3 to 9 of translation_score. See scorers.md."""
+    `paragram` and `phrases` is set, paragram_similarity is not computed, and by default, `select`
+    uses deciles 3 to 9 of translation_score. See scorers.md."""
     paragram: InputFile | None = None
-    """Word vectors in text form (`word v1 … vd`). null: train them on `phrases`."""
+    """Word vectors in text form (`word v1 … vd`). null: train word vectors on `phrases`."""
     phrases: InputFile | None = None
     """Phrase pairs, plain or compressed: PPDB text, tab-separated pairs, or a lexicon (`word
     paraphrase …`)."""
     idf: InputFile | None = None
-    """IDF of words in text form (`word idf`), for mean_idf. null: compute it on the references."""
+    """IDF of words in text form (`word idf`), for mean_idf. null: compute IDF on the references."""
     sentence_model: HubModel | None = None
     """Model of sentence-transformers for sentence_similarity: a folder, or a name on the Hugging
     Face Hub (`owner/name`, `owner/name@revision`)."""
@@ -55,11 +55,11 @@ class ScoreOptions(Options):
     compute_type: Literal["auto", "int8"] = "auto"
     """Number type of the weights of sentence_model and cross_encoder_model. auto: float16 on a GPU,
     float32 on a CPU. int8: 8 bits on a CPU, for networks like BERT. int8 is two to three times as
-    fast as float32, but with MiniLM, one pair in eight gets another decile."""
+    fast as float32. With MiniLM, int8 moves one pair in eight to another decile."""
     spacy: UncheckedFile | None = None
     """Name or folder of a spaCy pipeline with a parser, for same_roles."""
     wordnet: UncheckedFile | None = None
-    """Folder of WordNet, for no_antonyms. Debian's package wordnet-base installs it in
+    """Folder of WordNet, for no_antonyms. Debian's package wordnet-base installs WordNet in
     /usr/share/wordnet."""
     resources: dict[str, InputFile] = Field(default={})
     """Files or folders that your own scorers read, by the name of the scorer's resource."""
@@ -136,15 +136,15 @@ class EvaluateOptions(Options):
 
 
 class Config(Options):
-    """A run."""
+    """The configuration of a run."""
 
     run: str
     """Output folder."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """Seed of all random numbers."""
     accelerator: str | None = None
-    """Beam resource hint for the stages that load a model, such as
-    `type:nvidia-l4;count:1`. One process uses all GPUs of a machine, so `count` may be higher."""
+    """Beam resource hint, such as `type:nvidia-l4;count:1`, for the stages that load a model. One
+    process uses all GPUs of a machine, so `count` may be higher than 1."""
     max_rejected: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Largest share of rows that a stage before `bucket` may reject. If a stage rejects more rows,
     the run stops. The share is checked from 1,000 rows on, and at the end of the stage. Rows that
@@ -214,7 +214,7 @@ class Config(Options):
 
     @property
     def kept(self) -> list[str]:
-        """The columns that conditions may name in addition to scores."""
+        """The columns from `input.keep` and `generators` that conditions may name."""
         kept = self.input.keep if self.input else []
         return [*kept, *[schema.GENERATOR.name] * bool(self.generators)]
 
@@ -288,7 +288,7 @@ class Config(Options):
             )
 
     def _leave_out(self, scorers: Collection[str]) -> None:
-        """Leave out default scorers. `scorers` still counts as unset: `replace` restores them."""
+        """Leave out default scorers. The key `scorers` stays unset, so `replace` restores them."""
         self.__dict__["score"] = score = self.score.model_copy()
         score.__dict__["scorers"] = [name for name in score.scorers if name not in scorers]
 

@@ -88,10 +88,10 @@ def _set(values: dict[str, Any], change: str) -> None:
 
 
 def _with_variables(values: dict[str, Any]) -> Config:
-    """Make a configuration in which `${NAME}` is replaced by the value of the variable.
+    """Make a configuration in which the value of the environment variable NAME replaces `${NAME}`.
 
-    `Config.written` still contains `${NAME}`, unless a key does not accept this text, such as a
-    language code. In the last part of `run`, which cards show, variables are always replaced.
+    `Config.written` still contains `${NAME}`, except if a key, such as a language code, does not
+    accept this text. In the last part of `run`, which cards show, variables are always replaced.
     """
     shown: dict[str, str] = {}
     environment = {"PARALOOM_SAMPLE": str(SAMPLE), **os.environ}
@@ -106,7 +106,7 @@ def _with_variables(values: dict[str, Any]) -> Config:
 
     config = Config.of(_expand(values, "", look_up))
     for key, path in config.files().items():
-        if not path.strip():  # for example because a variable is empty
+        if not path.strip():  # for example, if a variable is empty
             raise ValueError(f"{key}: is empty; give it a value, or remove it")
     written = config
     for name in list(shown):

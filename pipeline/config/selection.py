@@ -14,36 +14,36 @@ UncheckedFile = Annotated[str, InputPath(checked=False)]
 HubModel = Annotated[str, InputPath(copied=False, hub=True)]
 
 CHOSEN = ("auto", "judged")
-"""Values of `select.by` that are not scores: a stage of the run chooses the score and deciles."""
+"""Values of `select.by` for which a stage of the run chooses the score and the deciles."""
 
 
 class AutoOptions(Options):
-    """Automatic selection (`select.by: auto`): small encoders are trained on ranges of deciles."""
+    """Automatic selection (`select.by: auto`), which trains small encoders on ranges of deciles."""
 
     score: Annotated[str | None, Field(exclude_if=operator.not_)] = None
     """Score whose deciles are tried. null: the first score in `score.scorers`."""
     model: str = "word-avg"
     """Name of the encoder to train. ParaNMT used lstm-avg."""
     pairs: Annotated[int, Field(ge=2)] = 10_000
-    """Largest number of pairs for each training. If a range has fewer pairs, all are used."""
+    """Largest number of pairs for each training. A range with fewer pairs is used in full."""
     seeds: Annotated[int, Field(ge=1, le=100)] = 3
-    """Number of trainings on each range. Each training has another seed."""
+    """Number of trainings on each range. Each training has a different seed."""
 
 
 class SelectOptions(Options):
     """Which pairs become the corpus."""
 
     by: str = "paragram_similarity"
-    """Score whose deciles are selected. auto: choose the deciles with the pairs in `labelled`.
-    judged: choose the score and the deciles with people's judgments of the run's pairs
-    (`paraloom judge`). See judging.md."""
+    """Score whose deciles are selected. auto: use the pairs in `labelled` to choose the deciles.
+    judged: use people's judgments of the run's pairs (`paraloom judge`) to choose the score and the
+    deciles. See judging.md."""
     precision: Fraction = 0.9
     """Least share of good pairs in the deciles that `by: judged` chooses. The lower end of the
     share's Wilson interval must reach this value. If several choices of deciles reach this value,
     the choice with the most pairs is used. Pairs that do not meet `where` are ignored."""
     good: Annotated[float, Field(gt=0, le=100)] = 70.0
-    """Least label of a good pair, from 0 to 100. It is used by `by: judged` and by the precision of
-    the corpus. If several people judged a pair, its label is the mean of their labels."""
+    """Least label of a good pair, from 0 to 100. `by: judged` and the measured precision of the
+    corpus use this key. If several people judged a pair, its label is the mean of their labels."""
     labelled: UncheckedFile | list[UncheckedFile] | None = None
     """Labelled pairs for `by: auto` and `loop.rounds`, in the format of STS: a file, a folder, or a
     list of files and folders."""
@@ -61,7 +61,7 @@ class SelectOptions(Options):
     the best translation, diverse translations, or all translations. Sources have several
     translations only with `nmt.candidates` or `generators`."""
     per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
-    """Largest share of the corpus that one of the `generators` may contribute. null: no limit."""
+    """Largest share of the corpus that a single generator may contribute. null: no limit."""
     max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
     """With `per_source: diverse`, the largest trigram overlap of two selected translations of a
     source."""
@@ -69,23 +69,23 @@ class SelectOptions(Options):
     """Further conditions on scores, deciles or numbers of tokens, which must all hold. Examples:
     `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
-    """Reject near-copies of earlier pairs. Two pairs are near-copies if the Jaccard index of the
-    character 4-grams is at least this value on each side. Only pairs that meet all other conditions
-    are compared. null: keep near-copies."""
+    """Reject near-copies of earlier pairs. Two pairs are near-copies if, on each side, the Jaccard
+    index of their character 4-grams is at least this value. Only pairs that meet all other
+    conditions are compared. null: keep near-copies."""
     exclude: list[Annotated[str, InputPath(hub=True)]] = Field(default=[])
     """Evaluation sentences: files, folders or data sets of the Hub (`owner/name`,
-    `owner/name@revision`). A pair is rejected if one side equals an evaluation sentence. It is also
-    rejected if a side and an evaluation sentence share many words: the longer text contains 70% of
-    the shorter text's sequences of five words. See choosing-pairs.md."""
+    `owner/name@revision`). A pair is rejected if one side equals an evaluation sentence. A pair is
+    also rejected if a side and an evaluation sentence share many words: the longer text contains
+    70% of the shorter text's sequences of five words. See choosing-pairs.md."""
     exclude_similarity: Annotated[float | None, Field(ge=-1, lt=1)] = None
     """Also reject a pair if the cosine of one side and an evaluation sentence is above this value.
-    `score.sentence_model` computes the cosines. null: no cosines."""
+    `score.sentence_model` computes the cosines. null: compute no cosines."""
     named: Annotated[dict[str, "NamedSelection | None"], Field(exclude_if=operator.not_)] = Field(
         default={}
     )
-    """Further corpora of the run, by name. Each corpus has the keys of `select` that differ, such
-    as `strict: {deciles: [9]}`. `NAME: null` removes the corpus NAME from the run. See
-    choosing-pairs.md."""
+    """Further corpora of the run, by name. For each corpus, give the keys that differ from
+    `select`, such as `strict: {deciles: [9]}`. `NAME: null` removes the corpus NAME from the run.
+    See choosing-pairs.md."""
 
     @property
     def labelled_paths(self) -> list[str]:
@@ -98,7 +98,7 @@ class SelectOptions(Options):
         return {name: own for name, own in self.named.items() if own is not None}
 
     def criteria(self) -> Criteria:
-        """The criteria that apply to single pairs. If `by` is auto or judged, deciles are None."""
+        """The criteria that apply to single pairs. If `by` is auto or judged, `deciles` is None."""
         return Criteria(
             by=self.by,
             deciles=None if self.deciles is None or self.by in CHOSEN else tuple(self.deciles),

@@ -163,7 +163,8 @@ def versions() -> dict[str, str]:
 def locked(folder: str) -> AbstractContextManager[None]:
     """Prevent a second process on this machine from working in a run folder.
 
-    Two machines may work on one run: each machine accepts only results with its own keys.
+    Two machines may work on one run, because each machine accepts only results with its own
+    keys.
     """
     here = remote.local_workdir(folder) / ".lock"
     return files.locked(here, f"{folder}: another paraloom is running here; wait for it")
@@ -237,7 +238,7 @@ def as_made(record: RunRecord) -> RunRecord:
 
 
 def check_current(folder: str, record: RunRecord, stage: str, command: str) -> None:
-    """Raise a UserError if a stage is outdated. The error names the `command` that makes it."""
+    """Raise a UserError if a stage is outdated. The error names the `command` to run."""
     if stage in outdated(record):
         raise UserError(
             f"{folder}: {stage} is outdated, made by an earlier configuration; "

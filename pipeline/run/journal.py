@@ -27,7 +27,8 @@ class Journal:
     ) -> None:
         """Record the configuration and its stages before the first stage runs.
 
-        `outdated` is recorded because readers do not know the values of environment variables.
+        `outdated` is recorded, because a reader of the record may have no access to the files and
+        environment variables from which keys are computed.
         """
         self.record = RunRecord(
             config=Config.of(config.written),

@@ -40,7 +40,7 @@ def run_stages(
     selection: str = "",
     base: Run | None = None,
 ) -> Run:
-    """Bring stages and everything that they depend on up to date, and return the run.
+    """Bring stages and their dependencies up to date, and return the run.
 
     Args:
         targets: names of stages. `select` includes the corpora of all named selections.
@@ -157,7 +157,7 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
                 continue
         if stage.name in PAIR_STAGES:
             workers = options.threads_here(run.arguments) or 1
-            if workers > 1:  # the fork server imports modules while this process does the same
+            if workers > 1:  # the fork server imports modules in parallel with this process
                 fork_server.prepare()
             import_fast("paraloom.beam_jobs.engine.launch")
         say(f"{path} …")
@@ -190,7 +190,7 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
 
 
 def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _State) -> None:
-    """Let the stage of a damaged part file run again. Raise an error if this was done before."""
+    """Let the stage of a damaged part file run again. Raise an error at the second damage."""
     path = error.path
     folders = {step.path: step.run.folder(step.stage.name) for step in steps}
     stage = next((n for n, folder in folders.items() if path.startswith(f"{folder}/")), None)

@@ -53,7 +53,7 @@ def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[st
 
 
 def of_models(languages: Mapping[str, str], data: str) -> Iterator[str]:
-    """Yield a notice for each encoder that is not for English. An example of `data`: "SICK is"."""
+    """Yield a notice for each encoder that is not for English. `data` is a text like "SICK is"."""
     for folder, language in languages.items():
         if language != ENGLISH:
             yield f"{folder}: the encoder is for {language_name(language)}; {data} English"

@@ -33,7 +33,7 @@ def write_pages(folder: str, whole: RunRecord) -> None:
 
 
 def _cards(folder: str, record: RunRecord) -> Iterator[tuple[str, str, str]]:
-    """For each card, yield the stage, the subfolder of the derived run (or ""), and the path."""
+    """For each card, yield the stage, the derived run's subfolder (or ""), and the card's path."""
     for place in ("", *record.config.places):
         paths = {stage: record.derived(place).path(stage) for stage in ("select", "embeddings")}
         there = {stage: of for stage, of in paths.items() if of in record.stages}

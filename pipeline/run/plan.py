@@ -28,11 +28,11 @@ class PlannedStage(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The stage's name with the subfolder of a derived run: `score`, `rounds/2/score`."""
+        """The stage's name with the subfolder of a derived run, such as `rounds/2/score`."""
         return self.run.path(self.stage.name)
 
     def reads(self) -> dict[str, tuple[Run, str]]:
-        """Return the run and the name of each stage that this stage reads."""
+        """Return the run and the name of each stage that this stage reads, by name or path."""
         names = self.stage.dependencies(self.run.config)
         there = [name for name in names if stages()[name].enabled(self.run.config)]
         own = {name: (self.run.owner(name), name) for name in there}
@@ -119,7 +119,7 @@ def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[Plann
 
 
 def outdated(steps: Sequence[PlannedStage]) -> set[str]:
-    """Find the finished stages that another configuration made, and the stages that read them."""
+    """Find the finished stages that another configuration made, or that read such a stage."""
     runs = dict.fromkeys(step.run for step in steps)
     found = {run.path(name) for run in runs for name in run.records}
     finished = set(found)

@@ -1,4 +1,4 @@
-"""Typed models of the records in a run folder: `StageRecord` of a stage, `RunRecord` of a run."""
+"""Pydantic models of the records in a run folder, such as `StageRecord` and `RunRecord`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Lenient(BaseModel):
     model_config = ConfigDict(extra="allow", protected_namespaces=())
 
     def json_values(self) -> dict[str, Any]:
-        """The fields that were set, as JSON values."""
+        """Return the fields that were set, as JSON values."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
@@ -37,7 +37,7 @@ class StageRecord(Lenient):
     key: str = ""  # digest of everything that the result depends on
     digest: str = ""  # digest of the result; keys of later stages depend on it
     seconds: float = 0.0
-    peak_memory: int = 0  # in bytes, of the process that used most memory; 0 if unknown
+    peak_memory: int = 0  # bytes of the process that used the most memory; 0 if unknown
     round: int | None = None  # number of the best round, if the result is copied from that round
     config: dict[str, Any] = {}
     versions: dict[str, str] = {}
@@ -60,13 +60,13 @@ class PairsRecord(StageRecord, stage="select"):
     shards: int = 0  # number of part files
     worker_seconds: float = 0.0  # total time that workers spent on rows
     metrics: dict[str, Any] = {}  # Beam counters of the job
-    saved: dict[str, Saved] = {}  # rows that needed no new translation, by configuration key
+    saved: dict[str, Saved] = {}  # rows that needed no translation, by key such as nmt.reuse
     cleaned: dict[str, int] = {}  # number of pairs that `input.clean` changed, by kind
     # The following fields are set only for a corpus.
     unigram_f1: float | None = None  # the median of a sample of about 10,000 pairs
-    text: str = ""  # `tsv_state` of corpus.tsv.gz
+    text: str = ""  # size and last bytes of corpus.tsv.gz, from `tsv_state`
     earlier: int | None = None  # number of pairs in the corpus that this corpus replaced
-    still: int | None = None  # number of pairs in both corpora, by id
+    still: int | None = None  # number of pairs in both corpora, matched by id
 
 
 class InputFile(Lenient):
@@ -149,7 +149,7 @@ class TrainingRecord(StageRecord, stage="embeddings paragram nmt forward_nmt"):
     """The record of a stage that trains a model."""
 
     training: dict[str, Any] = {}  # metrics; empty if word vectors come from a file
-    files: dict[str, InputFile] = {}  # files that an encoder's training read, by key
+    files: dict[str, InputFile] = {}  # files that an encoder's training read, by configuration key
 
 
 class DecileTrial(Lenient):
@@ -188,7 +188,7 @@ class Correlation(Lenient):
 
     pearson: float | None
     spearman: float | None
-    mse: float | None = None  # for a model that predicts labels
+    mse: float | None = None  # mean squared error of a model that predicts labels
 
 
 class EvaluatedSet(Lenient):
@@ -237,7 +237,7 @@ class RunRecord(Lenient):
     config: Config = Config.of({"run": "-", "input": {"format": "tsv", "paths": ["-"]}})
     versions: dict[str, str] = {}
     planned: list[str] = []  # all stages of the configuration
-    wanted: list[str] = []  # the stages that the last command brings up to date
+    wanted: list[str] = []  # the stages that the last command had to bring up to date
     outdated: list[str] = []  # finished stages that an earlier configuration made
     stages: dict[str, SerializeAsAny[StageRecord]] = {}
     under_way: UnderWay | None = None  # still set if the process was killed
@@ -252,12 +252,15 @@ class RunRecord(Lenient):
         }
 
     def header(self) -> dict[str, Any]:
-        """The content of run.json, which is this record without the stages."""
+        """Return the content of run.json, which is this record without the stages."""
         values = self.model_dump(mode="json", exclude={"stages", "place"}, exclude_defaults=True)
         return {**values, "config": self.config.model_dump(mode="json")}
 
     def roll_up(self) -> dict[str, Any]:
-        """The content of manifest.json. Stages omit `reads` and values that the run also has."""
+        """Return the content of manifest.json.
+
+        The stages omit `reads`, and values that are the same in the record of the run.
+        """
         stages = {}
         for name, of in self.stages.items():
             left = {"reads", "inputs", *(["config"] if name not in self.outdated else [])}
@@ -270,7 +273,7 @@ class RunRecord(Lenient):
         return {field: of for field, of in values.items() if field != "outdated"}
 
     def find(self, kind: type[Kind], name: str = "") -> Kind | None:
-        """Return the record of a stage by its class, or None if the stage is not finished.
+        """Return the stage record of the class `kind`, or None if the stage is not finished.
 
         `name` is required if several stages have records of this class.
 
@@ -321,7 +324,7 @@ class RunRecord(Lenient):
 
     @property
     def bleu(self) -> float | None:
-        """BLEU on held-out pairs of the translation model that the run trained."""
+        """BLEU of the translation model that the run trained, on held-out pairs."""
         return (self.find(TrainingRecord, "nmt") or TrainingRecord()).training.get("bleu")
 
     @property
@@ -331,7 +334,7 @@ class RunRecord(Lenient):
 
 
 def stage_record(name: str, values: Any) -> StageRecord:
-    """Make a stage's record from JSON values. The stage's own class is used if it is imported."""
+    """Make a stage's record from JSON values. Use the stage's own class if it is imported."""
     name = name.rpartition("/")[2]
     common = PairsRecord if name in TABLE and TABLE[name].pairs else StageRecord
     return StageRecord.classes.get(name, common).model_validate(values)

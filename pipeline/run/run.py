@@ -31,7 +31,7 @@ from paraloom.pipeline.stages import RESOURCES, TABLE, folder_of, own
 class Run:
     """A run that makes stages. Code that only reads a run folder uses `RunRecord` instead.
 
-    A derived run reuses stages of its base. A round or a named selection has a subfolder of its
+    A derived run reuses stages of its base. A round or a named selection is in a subfolder of its
     base. A preview has another folder and input, and uses the trained models of its base.
     """
 
@@ -40,7 +40,7 @@ class Run:
     base: Run | None = None
     place: str = ""  # folder of a round or named selection, relative to the base's folder
     before: Run | None = None  # the previous round, whose encoder scores the pairs
-    records: dict[str, StageRecord] = field(default_factory=dict)  # finished stages, by name
+    records: dict[str, StageRecord] = field(default_factory=dict)  # of finished stages
     forced: bool = False  # whether the running stage ignores earlier results
 
     @classmethod
@@ -90,12 +90,12 @@ class Run:
         return self.owner(stage).records[stage].digest
 
     def find(self, kind: type[Kind], stage: str = "") -> Kind | None:
-        """Return the record of a stage by its class, like `RunRecord.find`."""
+        """Return the stage record of the class `kind`, like `RunRecord.find`."""
         found = self.owner(stage or kind.stage).records.get(stage or kind.stage)
         return found if isinstance(found, kind) else None
 
     def record(self, kind: type[Kind], stage: str = "") -> Kind:
-        """Return the record of a stage that must be finished, by its class."""
+        """Return the stage record of the class `kind`. The stage must be finished."""
         found = self.find(kind, stage)
         assert found, f"{stage or kind.stage} is not finished"
         return found
@@ -109,11 +109,11 @@ class Run:
         return shards_of(self.owner(stage).config.run, self.path(stage))
 
     def local_folder(self, stage: str) -> Path:
-        """Return the local folder that a stage writes to. It equals `folder` for a local run."""
+        """Return the local folder to which a stage writes. In a local run, this is `folder`."""
         return remote.local_workdir(self.config.run) / folder_of(self.path(stage))
 
     def publish(self, stage: str) -> str:
-        """Upload the local folder of a stage if the run is remote, and return its digest."""
+        """Return the digest of a stage's local folder. If the run is remote, upload the folder."""
         total = digest(self.local_folder(stage))
         remote.publish(self.local_folder(stage), self.folder(stage))
         return total
@@ -164,7 +164,10 @@ class Run:
         return [ENCODER] if self.before else self.config.score.names
 
     def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:
-        """Return the criteria of `select` with `deciles` of the score `by`. None: all deciles."""
+        """Return the criteria of `select` with these deciles of the score `by`.
+
+        If `deciles` is None, all deciles are selected.
+        """
         options = self.config.select
         return replace(
             options.criteria(),
@@ -184,7 +187,7 @@ class Run:
 
     @property
     def exclusion(self) -> Exclusion | None:
-        """The evaluation sentences of the stage `exclude`, or None if it is not finished."""
+        """The evaluation sentences of `exclude`, or None if this stage is not finished."""
         options, model = self.config.select, excluding_model(self.config)
         if not options.exclude or "exclude" not in self.owner("exclude").records:
             return None

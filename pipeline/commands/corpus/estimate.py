@@ -94,7 +94,9 @@ def command(
     ] = "another machine",
     requests: Annotated[
         int,
-        option("N", "Pairs to send to each language model. These requests cost money.", min=0),
+        option(
+            "N", "Number of pairs to send to each language model. The requests cost money.", min=0
+        ),
     ] = 0,
     json: JsonFile = None,
 ) -> None:
@@ -239,7 +241,7 @@ def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
 
 
 def job_table(jobs: dict[str, Job]) -> Table:
-    """Return a table of the estimates for all stages, with their sum."""
+    """Return a table of the estimates for all stages, with the sums of time and disk space."""
     title = "Estimates for the whole input on this machine"
     table = number_table(title, "stage", numbers=("rows", "measured", "time", "disk", "memory"))
     for stage, job in jobs.items():

@@ -85,7 +85,7 @@ def command(
         )
     values = parse_yaml(text, str(out))
     config = parse_config(values, where=str(out))  # raises errors before `out` is written
-    if source == ENGLISH != target and not named:  # unnamed columns cannot be swapped
+    if source == ENGLISH != target and not named:  # columns without names cannot be swapped
         say(
             f"init: {files[0]}: the first side is English and becomes the source, so paraphrases "
             f"are {language_name(target)}; for English paraphrases, swap the columns of the file"
@@ -150,7 +150,7 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
 
 
 def _sides(paths: list[str]) -> dict[str, str | list[str]]:
-    """Return the files of each side. Files of a pair differ in the ending: a.cs a.en b.cs b.en."""
+    """Return the files of each side. In a.cs a.en b.cs b.en, the endings name the sides."""
     if len(paths) == 2:
         return {"source": paths[0], "reference": paths[1]}
     endings: dict[str, dict[str, str]] = {}  # paths by ending, then by the rest of the path
@@ -161,8 +161,8 @@ def _sides(paths: list[str]) -> dict[str, str | list[str]]:
     if len(sides) != 2 or sides[0].keys() != sides[1].keys() or 2 * len(sides[0]) != len(paths):
         raise UserError(
             f"{paths[0]}: not tab-separated, Parquet, JSON Lines, CSV or TMX; if it has one "
-            "sentence per line, also give the file of the other language (for several pairs, names "
-            "as in a.cs a.en b.cs b.en)"
+            "sentence per line, also give the file of the other language; name several pairs of "
+            "files as in a.cs a.en b.cs b.en"
         )
     return {"source": [*sides[0].values()], "reference": [sides[1][stem] for stem in sides[0]]}
 
@@ -196,7 +196,8 @@ def _format(path: str) -> str:
         return "tmx"
     names = line.decode(errors="replace").split("\t")
     columns = len(names)
-    # A header contains only names. Two or three words may also be a pair, so check them further.
+    # A header contains only names. In a line of two or three words, only usual names of columns
+    # count, because such a line may also be a pair of sentences.
     named = NAME.fullmatch if columns > 3 else _names_column
     if 1 < columns == len({*names}) and all(map(named, names)):
         if b'"' not in head:

@@ -64,7 +64,7 @@ def prepare(run: Run, rows: int) -> tuple[str, Config]:
 
 
 def _without_training(run: Run) -> tuple[dict[str, Any], str]:
-    """Return changes of sections that avoid training, and the last stage that can then run."""
+    """Return changes of the configuration that avoid training, and the last stage to run."""
     config, target = run.config, "select"
     left = small_run.scorers_at_hand(run)
     out = [scorer for scorer in config.score.scorers if scorer not in left]

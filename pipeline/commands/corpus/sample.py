@@ -16,7 +16,7 @@ from paraloom.pipeline.config.read import SAMPLE
 def command(folder: Annotated[Path, argument("FOLDER", "The folder to create.")]) -> None:
     """The sample has Czech–English bitext, phrase pairs, labelled pairs, and a configuration.
 
-    Use the configuration as a template for your own.
+    Use this configuration as a template for your own configuration.
     """
     if folder.exists():
         raise UserError(f"{folder}: already exists; name another folder")

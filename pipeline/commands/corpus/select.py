@@ -51,8 +51,8 @@ def command(
         str,
         option(
             "NAME",
-            "Make the corpus of this named selection in RUN/selections/NAME. Its keys come from "
-            "select.named and from --set select.…",
+            "Make the corpus of this named selection in RUN/selections/NAME. The keys of "
+            "the selection come from select.named and from --set select.…",
         ),
     ] = "",
     force: Force = False,

@@ -48,7 +48,7 @@ class Job:
     device: str = "a core"
 
     def of(self, rows: float, share: float = 1.0, many: int = 1) -> "Job":
-        """Extrapolate to `rows` rows. The stage writes `share` times as many rows.
+        """Extrapolate to `rows` rows. The stage writes `share` rows for each of these rows.
 
         `many` is the number of candidates per row. The measured rate counts candidates.
         """
@@ -107,7 +107,10 @@ def scorers_at_hand(run: Run) -> list[str]:
 
 
 def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -> Config:
-    """Return the configuration of a run on a sample. If `chats`, only language models are asked."""
+    """Return the configuration of a run on a sample.
+
+    If `chats` is true, only language models make candidates.
+    """
     config, given = run.config, run.config.score
     score: dict[str, Any] = {"phrases": given.phrases if "paragram" in run.records else None}
     score["scorers"] = scorers_at_hand(run) or ["translation_score"]
@@ -135,7 +138,7 @@ def _has_models(config: Config) -> bool:
 
 
 def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ranked: bool) -> Run:
-    """Run stages up to `first` on this machine. If `ranked`, also run stages up to selection."""
+    """Run stages up to `first` on this machine. If `ranked`, then run up to selection."""
     # Without models, one process scores both shards, so it opens the resources only once.
     one = [] if _has_models(config) else ["--direct_num_workers=1"]
     with redirect_stdout(io.StringIO()):

@@ -38,8 +38,8 @@ _PAIRS = pa.schema(
 class Mining:
     """The JSON form of `paraloom mine`."""
 
-    sentences: int
-    distinct: int
+    sentences: int  # number of usable lines
+    distinct: int  # number of distinct sentences
     pairs: int
     rejected: dict[str, int]  # unusable lines by reason
     seconds: float
@@ -51,7 +51,8 @@ def command(
     output: Annotated[str, option("FILE", "Output: *.parquet, *.gz or text.")] = "mined.parquet",
     k: Annotated[int, typer.Option(min=1, max=32, help="Number of neighbours per sentence.")] = 4,
     margin: Annotated[
-        float, typer.Option(min=0, help="Least ratio margin. A higher margin keeps better pairs.")
+        float,
+        typer.Option(min=0, help="Least ratio margin. A higher margin keeps fewer, better pairs."),
     ] = 1.2,
     json: JsonFile = None,
 ) -> None:

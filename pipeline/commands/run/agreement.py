@@ -56,11 +56,14 @@ def command(
     ] = None,
     where: Annotated[
         list[str] | None,
-        option("CONDITION", "Use only these pairs, such as 'unigram_f1 <= 0.7'. Repeatable."),
+        option(
+            "CONDITION",
+            "Use only pairs that meet a condition, such as 'unigram_f1 <= 0.7'. Repeatable.",
+        ),
     ] = None,
     json: JsonFile = None,
 ) -> None:
-    """For each score, print its correlation with the labels and its good pairs by decile.
+    """For each score, print the correlation with the labels, and the good pairs in each decile.
 
     A cut keeps some deciles of a score. For each --precision, print the cut that reaches this
     precision with the most pairs.

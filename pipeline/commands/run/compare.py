@@ -57,7 +57,7 @@ def command(
     second: RunFolder,
     selection: Named = "",
     tolerance: Annotated[
-        float, typer.Option(min=0, help="Largest difference between equal floats.")
+        float, typer.Option(min=0, help="Largest difference at which floats count as equal.")
     ] = 0.0,
     json: JsonFile = None,
 ) -> None:
@@ -91,7 +91,10 @@ def command(
     for folder, stages in zip((first, second), stale, strict=True):
         if stages:
             names = ", ".join(stages)
-            out.print(f"{folder}: left out, because an earlier configuration made them: {names}")
+            out.print(
+                f"{folder}: not compared, because an earlier configuration made these stages: "
+                f"{names}"
+            )
     out.print(_rounding(found), end="")
     different = [stage.name for stage in found if not stage.same]
     same = not different
@@ -113,7 +116,7 @@ def _rounding(found: list[Comparison]) -> str:
 
 
 def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
-    """Compare all stages of two runs that are not outdated, or only the corpora of a selection."""
+    """Compare all current stages of two runs, or only the corpora of a named selection."""
     finished = [_stages(folder, selection) for folder in (first, second)]
     either = set.union(*finished)
     found = []

@@ -33,7 +33,7 @@ class Counts(BaseModel):
 
     rows: int
     found: int  # number of rows with an evaluation sentence
-    # By data set: the number of its `sentences`, and the number of rows that each rule found.
+    # For each data set, the number of `sentences` and the number of rows that each rule found.
     data_sets: dict[str, dict[str, int]]
 
 
@@ -91,10 +91,11 @@ def contamination(
     """Find evaluation sentences in a corpus.
 
     Returns:
-        - int64 [data sets + 1, rules]: the number of rows that contain a sentence of a data set. A
-          row counts only for the first rule that applies. The last entries are for all data sets.
+        - the counts, int64 [data sets + 1, rules]: the number of rows in which a rule found a
+          sentence of a data set. A row counts only for the first rule that applies to the row. The
+          last index of data sets counts the rows with a sentence of any data set.
         - the number of rows of the corpus.
-        - for each rule, at most `examples` examples: place, text and evaluation sentence.
+        - for each rule, at most `examples` tuples of place, text and evaluation sentence.
     """
     names = pa.array([*sentences_of(sentences.table)])
     number = pc.index_in(sentences.table["data_set"], value_set=names).to_numpy()

@@ -41,7 +41,7 @@ class Explanation:
     id: str
     in_corpus: bool  # whether a candidate of the pair is in the corpus
     selection: str
-    steps: list[Step]  # of all candidates, in the order of the stages
+    steps: list[Step]  # rows of all candidates, in the order of the stages
     outdated: list[str]  # stages that an earlier configuration made
 
 
@@ -73,7 +73,7 @@ def command(
 
 
 def _place(folder: str, step: Step, record: RunRecord) -> str:
-    """Return the input file of a row, and the row's number or the range of rows in its shard."""
+    """Return the input file and the number of a row, or the range of rows that contains the row."""
     read, given = record.find(IngestRecord), record.config.input
     if not given or not read or not read.shard_rows:
         return ""

@@ -20,7 +20,8 @@ def command(
         typer.Option(
             "--selected/--rejected",
             help="--selected: judge random pairs of the corpus, to measure its precision. "
-            "--rejected: judge pairs that fail exactly one condition, nearest to its bound first.",
+            "--rejected: judge pairs that fail exactly one condition. The pairs nearest to the "
+            "condition's bound come first.",
         ),
     ] = None,
     selection: Named = "",

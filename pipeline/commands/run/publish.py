@@ -33,7 +33,10 @@ def command(
     ] = None,
     repo: Annotated[str | None, option("OWNER/NAME", "Name of the data set on the Hub.")] = None,
     send: Annotated[
-        bool, typer.Option("--push/--dry-run", help="Upload the release to the Hub, or do not.")
+        bool,
+        typer.Option(
+            "--push/--dry-run", help="Upload the release to the Hub, or only make the files."
+        ),
     ] = False,
     held_out: Annotated[
         float,
@@ -73,7 +76,11 @@ def command(
     ] = Bounds.max_score,
     relative_margin: Annotated[
         float,
-        option("C", "Kind near: keep negatives whose cosine is at most 1-C times the positive's."),
+        option(
+            "C",
+            "Kind near: keep negatives whose cosine is at most 1-C times the cosine of the "
+            "positive.",
+        ),
     ] = Bounds.relative_margin,
     triplets_spacy: Annotated[
         str, option("NAME", "All kinds except near: a spaCy pipeline with a parser.")
