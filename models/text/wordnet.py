@@ -1,4 +1,4 @@
-"""Antonyms from WordNet's data files (Miller 1995; wndb(5WN))."""
+"""Antonyms from WordNet's data files (Miller 1995), whose format is in the manual page wndb."""
 
 import re
 from collections import defaultdict
