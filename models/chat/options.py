@@ -48,7 +48,7 @@ class ChatGenerator(Options):
     response: Literal["text", "json"] = "text"
     """text: each answer is a candidate. json: an answer is an object with a list `paraphrases`."""
     n: Annotated[int, Field(ge=1, le=MOST)] = 1
-    """Number of candidates per pair. With `response: text`, a request asks for so many choices."""
+    """Number of candidates per pair. With `response: text`, a request asks for `n` choices."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """Sampling temperature; null uses the server's default."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None

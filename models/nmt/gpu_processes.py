@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 _CALLS = 32  # maximum number of concurrent calls per GPU; each call uses a pipe
 _ATTRIBUTES = ("compute_type", "converted", "under_way")
 
-Load = Callable[[int], "Translator"]  # from the index of a GPU
+Load = Callable[[int], "Translator"]  # loads a translator on the GPU with this index
 
 
 class GpuProcesses:
-    """Translators on several GPUs, each in a process. If a process dies, its parent exits, too."""
+    """Translators on several GPUs, a process each. If a process dies, the parent exits, too."""
 
     def __init__(self, load: Load, gpus: Sequence[int]) -> None:
         self._free, self._gpus = threading.Condition(), [_Gpu(load, gpu) for gpu in gpus]

@@ -28,8 +28,8 @@ class Outcome(NamedTuple):
 
     values: np.ndarray  # float32 [n]; the value of a pair with a reason is ignored
     reasons: np.ndarray | None = None
-    """Text [n]: why a pair has no value and is rejected, or "" if it has a value. None: all pairs
-    have values."""
+    """Text [n]: the reason why a pair has no value and is rejected, or "" for a pair with a value.
+    None means that all pairs have values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,8 @@ class Scorer:
     """Lowest and highest possible value; None means no bound. A row with a value outside the range
     is rejected."""
     failure: str = ""
-    """Only for checks (1: pass, 0: fail): the reason that is stored with a pair that `select.where`
-    rejects."""
+    """Only for checks: the reason that is stored with a pair if `select.where` rejects the pair
+    because of the check."""
     higher_is_better: bool = True  # whether pairs with higher values are better paraphrases
     reads: tuple[str, ...] = ("reference", "translation")
     """Columns that the function reads. If `source`, `id` or `translation_score` is not

@@ -171,7 +171,7 @@ def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Read tokens by id from a vocab.json."""
+    """Read the tokens in a vocab.json, in the order of their ids."""
     by_token = read_json(path, dict[str, int], "a vocabulary")
     if set(by_token.values()) != set(range(len(by_token))):
         raise UserError(f"{path}: must give each token an id of its own, from 0 on")

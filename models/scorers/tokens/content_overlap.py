@@ -28,7 +28,7 @@ during for from in inside into near of off on onto out outside over past per sin
 throughout to toward towards under underneath until up upon via with within also too just very
 """
 
-# Groups of English words that stemming does not unify. A word counts as the first of its group.
+# Groups of English words that stemming does not unify. The first word replaces its whole group.
 _IRREGULAR = """
 man men, woman women, child children, person people, foot feet, tooth teeth, wife wives, mouse mice,
 goose geese, knife knives, leaf leaves, life lives, half halves, gray grey, not no 't n't cannot, 0
