@@ -64,7 +64,7 @@ def in_one_line(what: str) -> Iterator[None]:
 
 
 def missing_extra(text: str) -> str | None:
-    """Return how to install the missing library that an error message names, or None.
+    """Return how to install the library that an error message reports as missing, or None.
 
     >>> missing_extra("ModuleNotFoundError: No module named 'sklearn.svm'")
     "sklearn is not installed: pip install 'paraloom[train]'"

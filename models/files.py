@@ -26,7 +26,7 @@ LOCKS = "PARALOOM_LOCKS"
 
 _LARGE = 1 << 20  # bytes; computing the digest of a smaller file is as fast as reading the cache
 _SHA256 = re.compile(rb"[0-9a-f]{64}")
-_SETTLED = 2.0  # seconds; two changes within this time may leave the same timestamps
+_SETTLED = 2.0  # seconds; two changes within this time may give the same timestamps
 
 
 PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")  # suffix of a compressed file
@@ -88,9 +88,9 @@ def _former(scratch: Path, path: Path) -> Path:
 
 
 def finish_killed(path: Path) -> None:
-    """Remove the temporary folders of `atomic_folder(path)` in killed processes.
+    """Remove the temporary folders of calls of `atomic_folder(path)` that were killed.
 
-    If such a process had already moved the old folder, rename the new folder to `path` first.
+    If a killed call had already moved the old folder away, rename the new folder to `path` first.
     """
     for scratch in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
         if not scratch.name[-8:].isdigit():  # eight digits may be a date in a user's folder name
@@ -141,7 +141,7 @@ def looked_up(path: str) -> str:
 
 
 def own_place(file: Path) -> Path:
-    """Make a path absolute. Resolve links in the path of its folder, but not a link at `file`."""
+    """Make a path absolute. Resolve links to folders, but keep a link at `file` itself."""
     return file.parent.resolve() / file.name
 
 

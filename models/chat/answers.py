@@ -24,7 +24,10 @@ class Request(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Digest of the name, parameters and prompt. The server's address may change."""
+        """Digest of the generator's name and parameters and of the prompt.
+
+        The digest does not depend on the server's address, which may change.
+        """
         of = self.generator
         values = json.dumps([of.name, of.parameters(), self.prompt], sort_keys=True)
         return sha256(values.encode()).hexdigest()[:32]

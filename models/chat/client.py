@@ -38,7 +38,8 @@ _AGAIN = (408, 409, 425, 429)  # these and 5xx are retried
 class Clients:
     """Connections to several models, with an event loop in a separate thread.
 
-    All threads of a process share one `Clients` object, because its limits are per process.
+    All threads of a process share one `Clients` object, because the limits of requests apply to the
+    whole process.
     """
 
     def __init__(self, generators: Iterable[ChatGenerator]) -> None:

@@ -34,8 +34,8 @@ def _end_with_parent() -> None:
 
 
 def _copy_checkpoint(task: object, path: str, updates: int) -> None:
-    """Copy a new checkpoint to `update_<updates>.pt`. fairseq calls this hook after it saves a
-    checkpoint. At the end of an epoch, fairseq's file names do not contain their number."""
+    """Copy a checkpoint to `update_<updates>.pt`. fairseq calls this hook after saving. fairseq's
+    own name for a checkpoint at the end of an epoch does not contain the number of updates."""
     copy = Path(path).with_name(f"update_{updates}.pt")
     temporary = copy.with_suffix(".tmp")
     shutil.copyfile(path, temporary)

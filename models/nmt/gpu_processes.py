@@ -29,7 +29,7 @@ Load = Callable[[int], "Translator"]  # loads a translator on the GPU with this 
 
 
 class GpuProcesses:
-    """Translators on several GPUs, a process each. If a process dies, the parent exits, too."""
+    """Translators with one process per GPU. If a process dies, the parent process exits, too."""
 
     def __init__(self, load: Load, gpus: Sequence[int]) -> None:
         self._free, self._gpus = threading.Condition(), [_Gpu(load, gpu) for gpu in gpus]
@@ -70,7 +70,7 @@ class _Gpu:
 
     def ask(self, sentences: pa.Array, hints: RetryHints | None, seed: int) -> Any:
         pipe = self._idle.get()
-        with suppress(OSError):  # the process died; `_received` reports this
+        with suppress(OSError):  # the process has died, which `_received` reports
             pipe.send((sentences, hints and hints.smaller, seed))
         while (answer := _received(pipe))[0] == "rows" and hints:
             hints.under_way(answer[1])

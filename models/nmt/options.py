@@ -81,9 +81,9 @@ class NmtOptions(Options):
     SentencePiece model, `tokenizer.json`, `bpecodes`, or a folder with such a file."""
     forward_model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
     """A model for the other direction, from `input.target_language` into `input.source_language`,
-    in the same forms as `model`. It makes the sources of `input.format: text`. The scorers
-    source_score and dual_score also use it. If it is null, the run trains a model on its input for
-    these scorers."""
+    in the same forms as `model`. This model makes the sources of `input.format: text`. The scorers
+    source_score and dual_score also use the model. If this key is null, the run trains a model on
+    its input for these scorers."""
     reuse: Annotated[str, InputPath(copied=False, checked=False)] | None = None
     """Folder of another run, on disk or in an object store. A translation of that run is reused if
     the same model made the translation with the same options; see `resume.md`."""
@@ -106,7 +106,8 @@ class NmtOptions(Options):
     support it, and float32 elsewhere. For T5, mT5 and MADLAD, the range of float16 is too small, so
     auto uses bfloat16 instead."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Device for decoding. auto uses all working GPUs in `CUDA_VISIBLE_DEVICES`, or the CPU."""
+    """Device for decoding. auto uses all working GPUs in `CUDA_VISIBLE_DEVICES`, or the CPU if
+    no GPU works."""
     batch_tokens: Count | None = None
     """Number of source subwords per batch, including padding; null uses a number that fits the
     CPU's caches or the GPU."""
@@ -117,7 +118,7 @@ class NmtOptions(Options):
     training: NmtTrainingOptions = NmtTrainingOptions()
 
     def several(self) -> list[Any]:
-        """Return the values on which several translations per source depend, or an empty list."""
+        """Return the options for several translations per source, or [] for one translation."""
         if self.sampling:
             return [self.candidates, self.sampling.model_dump()]
         return [self.candidates] if self.candidates > 1 else []

@@ -324,7 +324,7 @@ class _Call:
         return None, None, None, reason
 
     def score_again(self) -> None:
-        """Score translations without the options against repetition, which change probabilities."""
+        """Score translations again without the options against repetition, which change p."""
         given = [self._sources[at // self._candidates] for at in self._found]
         pieces = [of.pieces for of in self._found.values()]
         own = self._translator._score(given, pieces, max(map(len, pieces), default=0))

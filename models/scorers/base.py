@@ -14,7 +14,7 @@ class Resource:
 
     name: str
     """Also the name of the function's parameter, of the keyword argument of `PairScorer`, and of
-    the stage that makes the resource. For plug-ins, it is a key in `score.resources`."""
+    the stage that makes the resource. A plug-in's resource has a key in `score.resources`."""
     open: Callable[[Path], Any]  # loads the resource from a file or folder
     remedy: str  # end of the message "<scorer> needs …" if the resource is missing
     open_int8: Callable[[Path], Any] | None = None  # loads a model with 8-bit weights on a CPU
@@ -55,7 +55,7 @@ class Scorer:
     version: int = 1
     """Increase this number when the function's values change. The column is then computed again."""
     whole_shard: bool = False
-    """Whether the function receives a whole shard instead of blocks of 16,384 rows. Use this for
+    """Whether the function receives a whole shard instead of blocks of 16,384 rows. Set this for
     models that make their own batches."""
 
     @property

@@ -90,7 +90,7 @@ def accelerate(
     """Let CTranslate2 compute a model's network on a CPU, in int8 if `compute_type` is int8.
 
     `values` computes the model's results for `SENTENCES`. The model is left unchanged if
-    CTranslate2 fails, or if its float32 results differ from torch's by more than `SAME`.
+    CTranslate2 fails, or if float32 results of CTranslate2 and torch differ by more than `SAME`.
 
     Raises:
         UserError: `compute_type` is int8, and CTranslate2 cannot compute this network.

@@ -123,7 +123,7 @@ def _tokenizer(language: str) -> Callable[[str], list[str]]:
     except (ImportError, RuntimeError):
         from sacremoses import MosesTokenizer as PythonTokenizer
 
-        return partial(PythonTokenizer(language).tokenize, escape=False)  # not `&apos;s`
+        return partial(PythonTokenizer(language).tokenize, escape=False)  # not &apos;s for 's
 
 
 @dataclass(frozen=True, eq=False)

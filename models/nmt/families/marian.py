@@ -126,7 +126,7 @@ def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Read subwords by id from a SentencePiece model, a YAML file or a plain list."""
+    """Read subwords in id order from a SentencePiece model, a YAML file or a plain list."""
     if path.suffix == ".spm":
         return SentencePieces(path).vocabulary()
     if path.suffix == ".fsv":

@@ -35,7 +35,7 @@ class SentencePieces:
         return str(self._target.decode(list(pieces)))
 
     def vocabulary(self) -> list[str]:
-        """Return the source subwords by id."""
+        """Return the source subwords in id order."""
         return list(self._source.id_to_piece(list(range(self._source.get_piece_size()))))
 
 
@@ -63,7 +63,7 @@ class TokenizerJson:
         return str(self._tokenizer.decoder.decode(list(pieces)))
 
     def vocabulary(self) -> list[str]:
-        """Return all tokens by id."""
+        """Return all tokens in id order."""
         by_token = self._tokenizer.get_vocab(with_added_tokens=True)
         return sorted(by_token, key=by_token.__getitem__)
 
