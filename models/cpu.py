@@ -20,7 +20,7 @@ def cores() -> int:
 def allow_avx512() -> None:
     """Make CTranslate2 use AVX-512 instead of AVX2 on CPUs with VNNI.
 
-    AVX-512 lowers the clock rate of older CPUs, which do not have VNNI.
+    Older CPUs, which have no VNNI, lower their clock rate for AVX-512.
     """
     try:
         flags = Path("/proc/cpuinfo").read_text().split("flags", 2)[1].split("\n")[0].split()

@@ -57,14 +57,14 @@ def in_one_line(what: str) -> Iterator[None]:
         if not failed and type(error).__name__ != "PanicException":
             raise
         reason = getattr(error, "strerror", None)
-        # Omit the beginning of PyTorch's message, which advises to unpickle the file.
+        # PyTorch's message begins with the advice to unpickle the file. Omit this advice.
         text = str(error).rpartition("from a trusted source.")[2]
         reason = reason or f"{type(error).__name__}: {one_line(text)}"
         raise UserError(f"{what} ({reason})") from error
 
 
 def missing_extra(text: str) -> str | None:
-    """If an error message reports a missing library, return how to install the library.
+    """Return how to install the library that an error message reports as missing, or None.
 
     >>> missing_extra("ModuleNotFoundError: No module named 'sklearn.svm'")
     "sklearn is not installed: pip install 'paraloom[train]'"

@@ -26,7 +26,7 @@ LOCKS = "PARALOOM_LOCKS"
 
 _LARGE = 1 << 20  # bytes; computing the digest of a smaller file is as fast as reading the cache
 _SHA256 = re.compile(rb"[0-9a-f]{64}")
-_SETTLED = 2.0  # seconds; a file that changes twice within this time may keep its timestamps
+_SETTLED = 2.0  # seconds; two changes within this time may give the same timestamps
 
 
 PACKED = re.compile(r"\.(gz|zst|bz2|xz)$")  # suffix of a compressed file
@@ -88,9 +88,9 @@ def _former(scratch: Path, path: Path) -> Path:
 
 
 def finish_killed(path: Path) -> None:
-    """Remove the temporary folders of killed calls of `atomic_folder(path)`.
+    """Remove the temporary folders of calls of `atomic_folder(path)` that were killed.
 
-    If a killed call had already moved the old folder, rename the new folder to `path` first.
+    If a killed call had already moved the old folder away, rename the new folder to `path` first.
     """
     for scratch in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}"):
         if not scratch.name[-8:].isdigit():  # eight digits may be a date in a user's folder name
@@ -123,7 +123,7 @@ def _scratch(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _locked_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder exclusively. Raise OSError if it is locked already or locks are disabled."""
+    """Lock a folder. Raise an OSError if the folder is already locked or locks are disabled."""
     if os.environ.get(LOCKS) == "off":
         raise OSError("no locks")
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -135,18 +135,20 @@ def _locked_folder(folder: Path) -> Iterator[None]:
 
 
 def looked_up(path: str) -> str:
-    """Return a note for messages that names the current folder, or "" if `path` is absolute."""
+    """Return a note that names the current folder, or "" if `path` is absolute or an address."""
     relative = "://" not in path and not Path(path).is_absolute()
     return f" (relative to the current folder, {Path.cwd()})" if relative else ""
 
 
 def own_place(file: Path) -> Path:
-    """Make a path absolute. Links to folders are resolved, but not a link to the file itself."""
+    """Make a path absolute. Resolve links to folders, but keep a link at `file` itself."""
     return file.parent.resolve() / file.name
 
 
 def distinct_names(choices: Sequence[Sequence[T]]) -> list[T]:
-    """Choose a name for each item: the first name that distinguishes the item, or its last name.
+    """Choose a name for each item. `choices` contains the names of each item, best names first.
+
+    An item gets its first name that distinguishes it from the other items, or its last name.
 
     >>> distinct_names([("dev", "a/dev"), ("test", "a/test"), ("test", "b/test")])
     ['dev', 'a/test', 'b/test']
@@ -171,7 +173,7 @@ def check_writable(path: Path) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a random hidden path beside `path`. The module tempfile would ignore the umask."""
+    """Return a random hidden path beside `path`. Files of the module tempfile ignore the umask."""
     return path.parent / f".{path.name}.{secrets.token_hex(4)[1:]}f"
 
 
@@ -184,7 +186,8 @@ def user_cache() -> Path:
 def locked(path: Path, busy: str | None = None) -> Iterator[None]:
     """Create a file and lock it exclusively during the block.
 
-    If another process has the lock, wait, or raise a UserError with the message `busy` if given.
+    If another process has the lock, raise a UserError with the message `busy`. If `busy` is None,
+    wait for the lock instead.
     """
     with _writing(path):
         stream = path.open("a+b")
@@ -208,17 +211,17 @@ def _lock(stream: IO[bytes], *, wait: bool) -> None:
         try:
             return fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            # The next line raises the error if the other lock is exclusive. `paraloom status` has
-            # a shared lock for a moment, so wait up to 5 seconds for the end of a shared lock.
+            # If the other lock is exclusive, the next line raises a BlockingIOError. A shared lock
+            # is from `paraloom status`, which releases it soon, so wait up to 5 seconds.
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
             time.sleep(0.01)
     raise BlockingIOError
 
 
 def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
-    """Return the hexadecimal SHA-256 of a file, or of a folder's relative paths and contents.
+    """Return the hexadecimal SHA-256 of a file, or of the relative paths and files in a folder.
 
-    In a folder, hidden paths, the stage's record, model cards that Paraloom wrote, and the relative
+    A folder's hidden paths, its stage record, the model cards that Paraloom wrote, and the relative
     paths in `ignored` are skipped. Digests of large files are cached.
     """
     path = Path(path)
@@ -274,7 +277,7 @@ def digest_record(place: str, state: list[Any]) -> Path:
 
 
 def file_state(path: Path) -> tuple[list[Any], float]:
-    """Return metadata that differ after a file changes, and the time of its last change."""
+    """Return metadata that differ after a file is changed, and the time of the last change."""
     of = path.stat()
     state = [of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns]
     return state, max(of.st_mtime, of.st_ctime)
@@ -284,7 +287,7 @@ def file_state(path: Path) -> tuple[list[Any], float]:
 def _writing(path: Path) -> Iterator[None]:
     """Create the folder of `path`, and convert write errors in the block to a UserError."""
     try:
-        # A rename would replace a device such as /dev/null.
+        # Refuse devices such as /dev/null, because a rename would replace the device.
         if path.exists() and not path.is_file() and not path.is_dir():
             raise OSError("it is not a regular file; choose another path")
         path.parent.mkdir(parents=True, exist_ok=True)

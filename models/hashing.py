@@ -1,4 +1,4 @@
-"""Hashes of integers by SplitMix64 (Steele, Lea and Flood, 2014), and of texts by XXH3."""
+"""Hashes of integers by SplitMix64 (Steele, Lea and Flood, 2014), and hashes of texts by XXH3."""
 
 import numpy as np
 import pyarrow as pa
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def splitmix64(x: NDArray[np.uint64], seed: int = 0) -> NDArray[np.uint64]:
-    """Return the hash of each number in `x`, which also depends on `seed`."""
+    """Return the hash of each number in `x`. Another `seed` gives other hashes."""
     with np.errstate(over="ignore"):
         x = x + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -18,7 +18,7 @@ _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
 _FILES = re.compile(r"([\w-]+/)?[^/]+\.(json|model|spm|txt)|README\.md|model\.bin")
 _WEIGHTS = (r"model(-\d+-of-\d+)?\.safetensors", r"pytorch_model(-\d+-of-\d+)?\.bin")
 
-# Only these names of torch may occur in settings, because libraries call what settings name.
+# Settings may contain only these names of torch, because libraries call the named objects.
 _TORCH = re.compile(r"torch\.(nn\.(modules\.\w+\.)?[A-Z]\w*|(b?float|q?u?int)\d\w*)")
 
 
@@ -49,7 +49,7 @@ def fetch(model: str, key: str = "nmt.model") -> Path:
 
 
 def cached(model: str) -> Path | None:
-    """Return a model's snapshot in the Hub's cache, or None if no snapshot has all its weights."""
+    """Return the folder of a model in the Hub's cache, or None if weights are missing there."""
     import huggingface_hub
 
     repo, revision = _parts(model)
@@ -69,7 +69,7 @@ def revision(folder: Path) -> str | None:
 
 
 def pinned(model: str) -> str:
-    """Add the commit of the cached snapshot to a Hub name. Return other models unchanged."""
+    """Add the commit of the downloaded model to a Hub name. Return other names unchanged."""
     if not is_hub_name(model):
         return model
     return f"{model.partition('@')[0]}@{revision(fetch(model))}"
@@ -107,7 +107,7 @@ def fetch_dataset(
 ) -> tuple[Path, list[str]]:
     """Fetch files of a data set. Return the folder in the Hub's cache, and the names of the files.
 
-    A complete download is reused without a network. The data set's code is not run.
+    A complete download is reused without access to the Hub. The data set's code is not run.
 
     Args:
         choose: selects files, given all file names and the path of the card, which may be missing.
@@ -167,7 +167,7 @@ def needed(names: Sequence[str]) -> list[str]:
 
 
 def _weights(names: Sequence[str]) -> list[str]:
-    """Select the weight files in a model's folder and in its module folders.
+    """Select the weight files in a model's folder and in folders of modules, such as `2_Dense`.
 
     From each folder, select only the first format in `_WEIGHTS` that the folder contains.
 

@@ -43,7 +43,7 @@ LANGUAGES = dict(entry.split(" ", 1) for entry in " ".join(_TABLE.split()).split
 
 
 def parse_language(code: str) -> Language | None:
-    """Parse a code such as `cs`, `ces`, `cs_CZ` or `ces_Latn`. Return None if it is invalid.
+    """Parse a code such as `cs`, `ces`, `cs_CZ` or `ces_Latn`. Return None for an invalid code.
 
     >>> parse_language("ces_Latn").language, parse_language("cz")
     ('cs', None)

@@ -54,8 +54,9 @@ def check_zip(path: Path, archive: zipfile.ZipFile) -> None:
 def bounded_by_files(folder: Path) -> Iterator[None]:
     """Limit the total size of the tensors that this thread creates in the block.
 
-    The limit depends on the size of the model's files in `folder`. Without it, a wrong config.json
-    could exhaust the memory: libraries allocate the tensors before they read the weights.
+    The limit depends on the size of the model's files in `folder`. Without a limit, a wrong
+    config.json could exhaust the memory, because libraries allocate tensors before they read the
+    weights.
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode

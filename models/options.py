@@ -4,8 +4,8 @@ To add a configuration key, declare a field in a subclass of `Options`:
 
 - The field's type contains the bounds of its values, as in `Count` or `Rate`.
 - The field's docstring is its description in the documentation and in editors.
-- The type `Annotated[str, InputPath()]` marks the path of an input file or folder. Marked paths are
-  checked, and copied from an object store.
+- The type `Annotated[str, InputPath()]` marks the path of an input file or folder. A marked path
+  must exist. If it is in an object store, it is copied from there.
 - Override `_check` to compare fields with each other.
 """
 
@@ -87,11 +87,14 @@ class Options(BaseModel):
         return copy
 
     def keys_in_use(self) -> Iterable[str]:
-        """Return the keys that have an effect. Override this if sections exclude each other."""
+        """Return the keys that have an effect. Override if sections exclude each other."""
         return type(self).model_fields
 
     def files(self, select: Callable[[InputPath], bool] = lambda _: True) -> dict[str, str]:
-        """Return the input paths, by key such as `input.data[0]`, whose mark `select` accepts."""
+        """Return a dictionary from keys such as `input.data[0]` to their input paths.
+
+        Only paths whose mark `select` accepts are returned.
+        """
         found: dict[str, str] = {}
 
         def visit(key: str, path: str, mark: InputPath) -> str:

@@ -91,7 +91,7 @@ def show(text: object = "", stream: IO[str] | None = None) -> None:
 
 
 def not_text(text: str) -> str | None:
-    """Return the reason why a text cannot be used as a path or value, or None if it can."""
+    """Return the reason why a text cannot be a path or value, or None if there is no reason."""
     if "\0" in text:
         return "contains a NUL character"
     try:

@@ -16,7 +16,7 @@ from paraloom.models.printing import on_one_line, say
 
 _LINE_EVERY = 15.0  # seconds between lines
 SHOW_CURSOR = "\x1b[?25h\n"
-_WHOLE_TIME = 1e9  # seconds; average the rate since the start, instead of the last 30 s
+_WHOLE_TIME = 1e9  # seconds; the rate is the average since the start, not of the last 30 s
 
 listeners: list[Callable[[int], None]] = []
 """Functions that receive the number of sentences in a batch. Only the last function is called."""
@@ -36,14 +36,14 @@ def hear_batches(model: Any) -> None:
 
 
 class Meter:
-    """The progress of one piece of work. `meter` creates it."""
+    """The progress of some work. Use `meter` to create this object."""
 
     def __init__(self, bar: Progress, task: TaskID) -> None:
         self._bar, self._task = bar, task
         self._printed = time.monotonic()
 
     def set(self, done: float, *, total: float | None = None, **fields: Any) -> None:
-        """Set the number of finished units, and a text `note` to print beside the rate."""
+        """Set the number of finished units, their total, and a `note` that follows the rate."""
         self._bar.update(self._task, completed=done, total=total, **fields)
         if self._bar.disable and time.monotonic() - self._printed >= _LINE_EVERY:
             self._printed = time.monotonic()

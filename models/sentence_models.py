@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 def find_model(
     name: str, option: str = "score.sentence_model", settings: str = "modules.json"
 ) -> Path:
-    """Return the folder of a model. `name` is a path or a Hub name. `settings` must exist there."""
+    """Return the folder of a model, given its path or Hub name.
+
+    Raise a UserError if the folder does not contain the file `settings`.
+    """
     folder = hub.fetch(name, option)
     if not (folder / settings).is_file():
         raise UserError(
@@ -77,7 +80,7 @@ def _check_settings(folder: Path) -> None:
     """Raise a UserError if the settings name third-party code, huge sizes or unsafe arguments.
 
     sentence-transformers imports classes from Python files in the model's folder, even without
-    `trust_remote_code`. Settings in a linked folder would not be checked, so links are refused.
+    `trust_remote_code`. Links to folders are errors, because settings there would not be checked.
     """
     for file in sorted(folder.rglob("*")):
         if file.is_dir() and file.is_symlink():

@@ -126,7 +126,7 @@ def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
     return known[node]
 
 
-# YAML 1.1 reads 1e-5 as text, because the number has no decimal point.
+# Read 1e-5 as a number. YAML 1.1 reads it as text, because it has no decimal point.
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), "-+0123456789"
 )

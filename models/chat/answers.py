@@ -16,7 +16,7 @@ from paraloom.models.text.cleaning import find_control
 
 
 class Request(NamedTuple):
-    """A prompt for a generator. `given` are the pair's sentences in the prompt."""
+    """A prompt for a generator. `given` contains the pair's sentences in the prompt."""
 
     generator: ChatGenerator
     prompt: str
@@ -24,7 +24,10 @@ class Request(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Digest of what determines an answer, without the server's address, which may change."""
+        """Digest of the generator's name and parameters and of the prompt.
+
+        The digest does not depend on the server's address, which may change.
+        """
         of = self.generator
         values = json.dumps([of.name, of.parameters(), self.prompt], sort_keys=True)
         return sha256(values.encode()).hexdigest()[:32]
@@ -36,7 +39,7 @@ _OBJECT = re.compile(r"[^{]*({.*})[^}]*", re.DOTALL)  # a JSON object within oth
 
 
 class Usage(BaseModel):
-    """Totals over answered requests. A resumed run counts each request once."""
+    """Totals over requests. A resumed run counts each request once."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -89,12 +92,12 @@ class Answer(BaseModel):
     tokens_in: int = 0
     tokens_out: int = 0
     retries: int = 0
-    seconds: float = 0.0  # duration of the successful attempt
+    seconds: float = 0.0  # duration of the last attempt
     time: float = 0.0  # time of arrival, in seconds since the epoch
 
     @property
     def usage(self) -> Usage:
-        """Usage of this answer. A request with an error is not counted."""
+        """Usage of this answer. `requests` is 0 if the answer is an error."""
         same = self.model_dump(include={"retries", "tokens_in", "tokens_out", "seconds"})
         models = [self.model] if self.model else []
         requests = int(not self.error)
@@ -133,14 +136,14 @@ def _encodable(text: str) -> str:
 
 
 class Found(NamedTuple):
-    """A candidate, or the reason why there is none."""
+    """A candidate, or the reason why there is no candidate."""
 
     text: str | None
     reason: str | None
 
 
 def candidates(answer: Answer, request: Request) -> list[Found]:
-    """Return `n` candidates, as requested. For a missing candidate, return the reason."""
+    """Return `generator.n` results, each a candidate or the reason why no candidate was found."""
     n = request.generator.n
     if answer.error:
         return [Found(None, answer.error)] * n
@@ -157,7 +160,7 @@ def _found(choice: Choice, request: Request) -> list[Found]:
     texts = [choice.text]
     if request.generator.response == "json":
         text = choice.text
-        if not text.lstrip().startswith("{"):  # skip the model's thoughts, which may contain braces
+        if not text.lstrip().startswith("{"):  # skip the reasoning, which may contain braces
             text = text.rpartition("</think>")[2]
         try:
             found = json.loads(_OBJECT.sub(r"\1", text))["paraphrases"]

@@ -1,7 +1,7 @@
 """Clients of servers with OpenAI's chat interface.
 
-This module retries requests itself, instead of the `openai` library. If a server limits the rate of
-requests (HTTP 429), all requests of the process to this server then wait.
+This module retries requests itself, because the `openai` library would delay only one request. If a
+server limits the rate of requests (HTTP 429) and names a pause, all requests of the generator wait.
 """
 
 import asyncio
@@ -38,7 +38,8 @@ _AGAIN = (408, 409, 425, 429)  # these and 5xx are retried
 class Clients:
     """Connections to several models, with an event loop in a separate thread.
 
-    All threads of a process share one object, because its limits apply to the whole process.
+    All threads of a process share one `Clients` object, because the limits of requests apply to the
+    whole process.
     """
 
     def __init__(self, generators: Iterable[ChatGenerator]) -> None:

@@ -48,7 +48,7 @@ class ChatGenerator(Options):
     response: Literal["text", "json"] = "text"
     """text: each answer is a candidate. json: an answer is an object with a list `paraphrases`."""
     n: Annotated[int, Field(ge=1, le=MOST)] = 1
-    """Number of candidates per pair; with `response: text`, the number of choices in a request."""
+    """Number of candidates per pair. With `response: text`, a request asks for `n` choices."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """Sampling temperature; null uses the server's default."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -85,9 +85,9 @@ class ChatGenerator(Options):
         return given | ({"n": self.n} if self.n > 1 else {})
 
     def _check(self) -> None:
-        if not self.api_key_env.isidentifier():  # not quoted: it may be the key
+        if not self.api_key_env.isidentifier():  # the value may be the key, so do not show it
             raise ValueError("api_key_env: must be the name of an environment variable")
-        if not _ADDRESS.fullmatch(self.base_url):  # not quoted: it may contain a password
+        if not _ADDRESS.fullmatch(self.base_url):  # the value may contain a password
             raise ValueError(
                 "base_url: must be an address such as http://localhost:8000/v1, without a user, a "
                 "password or a query; a key belongs in the variable that api_key_env names"

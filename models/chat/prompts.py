@@ -66,7 +66,7 @@ def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]
 
 
 def find_template(prompt: str) -> Prompt:
-    """Find a prompt by its name in `PROMPTS`, or make one from a user's Jinja2 template.
+    """Find a prompt by its name in `PROMPTS`, or make a prompt from a user's template.
 
     Raise a ValueError if `prompt` is neither a name nor a template.
     """

@@ -46,7 +46,7 @@ _LIKE_A_REFUSAL = _rule(
 def unwrapped(text: str, given: Sequence[str]) -> list[str]:
     """Return the sentences in an answer, without text and marks around a sentence.
 
-    An answer contains several sentences only if it is a list. Marks such as quotation marks stay if
+    Only an answer that is a list has several sentences. Marks such as quotation marks are kept if
     the pair's sentences, `given`, contain marks of the same kind.
 
     >>> unwrapped("Sure! Here is a paraphrase:\\n\\n**“A dog runs.”**", ["The dog runs."])
@@ -74,7 +74,9 @@ def _plain(text: str, given: Sequence[str]) -> str:
 
 
 def is_refusal(text: str, given: Sequence[str]) -> bool:
-    """Return whether a text is a refusal or a question of the model, instead of a sentence.
+    """Return whether a text is the model's refusal or question, instead of a candidate.
+
+    If a sentence of the pair, in `given`, contains words like a refusal, return False.
 
     >>> is_refusal("I'm sorry, but I can't assist with that.", ["He shot the dog."])
     True

@@ -45,8 +45,8 @@ def read_vocabulary(folder: Path, side: str) -> list[str]:
 def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conversion:
     """Return the cached conversion of a model, or convert the model.
 
-    The cache is private to the user, because other users might write into the model folder. A model
-    is converted again if the files of its conversion have changed.
+    Conversions are in the user's own cache, because other users might write into the model folder.
+    A model is converted again if the files of its conversion have changed.
 
     Args:
         model: SHA-256 of everything that the conversion depends on.
@@ -69,7 +69,7 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
 
 
 def adopt(folder: Path, digest: str) -> None:
-    """Link a conversion from another machine into the cache if its files have this `digest`.
+    """Link a conversion from another machine into the cache if its files have the SHA-256 `digest`.
 
     `folder` must have the conversion's name in the cache.
     """

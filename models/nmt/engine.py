@@ -97,7 +97,7 @@ class Engine:
             gpus = gpus if only is None else [only]
         self.parallel = gpu.STREAMS * len(gpus) or threads
         tags = len(self._layout.target_prefix)
-        # Number of tags in a hypothesis. It omits the decoder's first token, which may be a tag.
+        # Number of tags in a hypothesis: 0 if the tag starts the decoder and is therefore omitted.
         self._forced = tags if self._layout.decoder_start else 0
         self.max_source_subwords = model.source_positions - max(len(self._layout.source(())), 1)
         self.max_target_subwords = model.target_positions - tags - 1
@@ -179,7 +179,7 @@ class Engine:
                 with _SEEDING:  # no other sampler may change the seed before the first draw ends
                     ctranslate2.set_random_seed(seed)
                     if self.device == "cuda":
-                        # A GPU has a generator for each sentence of a batch. Draw for the largest
+                        # A GPU has a random generator for each row of a batch. Draw for the largest
                         # batch first, because a larger batch would seed all generators again.
                         draw([["▁a"]] * largest, num_hypotheses)
                     seeded = True
@@ -234,7 +234,7 @@ class Engine:
         return wait
 
     def _hypothesis(self, pieces: list[str], score: float) -> Hypothesis:
-        """Create a hypothesis without the forced tag. CTranslate2 counts the tag with log p = 0."""
+        """Create a hypothesis without the forced tag, whose log p is 0 in CTranslate2's mean."""
         made = pieces[self._forced :]
         if self._forced and made:
             score *= len(pieces) / len(made)

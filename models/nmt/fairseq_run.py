@@ -34,8 +34,8 @@ def _end_with_parent() -> None:
 
 
 def _copy_checkpoint(task: object, path: str, updates: int) -> None:
-    """Copy a checkpoint to `update_<updates>.pt`. fairseq calls this hook after saving, because
-    its own names do not contain the number of updates at the end of an epoch."""
+    """Copy a checkpoint to `update_<updates>.pt`. fairseq calls this hook after saving. fairseq's
+    own name for a checkpoint at the end of an epoch does not contain the number of updates."""
     copy = Path(path).with_name(f"update_{updates}.pt")
     temporary = copy.with_suffix(".tmp")
     shutil.copyfile(path, temporary)
@@ -51,7 +51,7 @@ def _batch_by_size(
     required_batch_size_multiple: int = 1,
     **_: Any,
 ) -> list[Any]:
-    """Divide sorted examples into the batches of fairseq's function, which needs a C++ compiler."""
+    """Make the batches of fairseq's `batch_by_size`, which would need a C++ compiler."""
     order = np.asarray(indices, dtype=np.int64)
     lengths = (
         [num_tokens_fn(index) for index in order.tolist()]

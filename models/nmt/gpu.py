@@ -22,7 +22,7 @@ def batch_size(gpus: Sequence[int], options: NmtOptions, vocabulary: int) -> tup
     """
     total = min(map(memory, gpus))
     hypotheses = options.candidates if options.sampling else options.beam
-    logits = 6 * vocabulary * hypotheses  # bytes per sentence; logits of 2 bytes and of 4 bytes
+    logits = 6 * vocabulary * hypotheses  # bytes per sentence; each logit needs 2 + 4 bytes
     rows = total // (2 * STREAMS * logits)
     tokens = 256 * (total >> 30) * 12 // max(hypotheses, 12)
     return min(max(tokens, 1024), 32_768), min(max(rows, 8), MOST_ROWS)
@@ -45,7 +45,10 @@ def devices() -> list[int]:
 
 
 def required(accelerator: str | None) -> bool:
-    """Return whether a resource hint of Beam asks for GPUs. Raise a UserError without a GPU."""
+    """Return whether a resource hint of Beam asks for GPUs.
+
+    Raise a UserError if the hint asks for GPUs and this machine has no GPU.
+    """
     asked = accelerator is not None and "nvidia" in accelerator
     if asked and not devices():
         raise UserError(

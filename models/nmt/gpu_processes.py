@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 _CALLS = 32  # maximum number of concurrent calls per GPU; each call uses a pipe
 _ATTRIBUTES = ("compute_type", "converted", "under_way")
 
-Load = Callable[[int], "Translator"]  # from the index of a GPU
+Load = Callable[[int], "Translator"]  # loads a translator on the GPU with this index
 
 
 class GpuProcesses:
-    """Translators on several GPUs, each in a process. If a process dies, its parent exits, too."""
+    """Translators with one process per GPU. If a process dies, the parent process exits, too."""
 
     def __init__(self, load: Load, gpus: Sequence[int]) -> None:
         self._free, self._gpus = threading.Condition(), [_Gpu(load, gpu) for gpu in gpus]
@@ -70,7 +70,7 @@ class _Gpu:
 
     def ask(self, sentences: pa.Array, hints: RetryHints | None, seed: int) -> Any:
         pipe = self._idle.get()
-        with suppress(OSError):  # the process died; `_received` reports this
+        with suppress(OSError):  # the process has died, which `_received` reports
             pipe.send((sentences, hints and hints.smaller, seed))
         while (answer := _received(pipe))[0] == "rows" and hints:
             hints.under_way(answer[1])

@@ -20,10 +20,10 @@ class NmtTrainingOptions(Options):
     layers: Size = 3
     """Number of transformer layers in the encoder and in the decoder."""
     encoder_layers: Size | None = None
-    """Number of layers in the encoder; null: `layers`. A deep encoder with a shallow decoder (6 and
-    1) decodes faster at about the same BLEU."""
+    """Number of layers in the encoder; null uses `layers`. A deep encoder with a shallow decoder (6
+    layers and 1 layer) decodes faster at about the same BLEU."""
     decoder_layers: Size | None = None
-    """Number of layers in the decoder; null: `layers`."""
+    """Number of layers in the decoder; null uses `layers`."""
     dim: Size = 256
     """Width of the model; must be even and a multiple of `heads`."""
     heads: Size = 4
@@ -46,10 +46,11 @@ class NmtTrainingOptions(Options):
     """Number of evenly spaced checkpoints. The checkpoint with the best BLEU on half of `held_out`
     becomes the model."""
     average: Size | None = None
-    """Number of last checkpoints whose average is also tried as a model; null: 3; 1: no average."""
+    """Number of last checkpoints whose average is also tried as a model. null means 3, and 1 means
+    no average."""
     held_out: Annotated[int, Field(ge=2, le=10**12)] = 500
-    """Number of pairs that are not used for training, at most a tenth of all pairs. One half
-    chooses the checkpoint, and the other half measures its BLEU."""
+    """Number of pairs that are not used for training, at most a tenth of all pairs. One half of
+    these pairs chooses the checkpoint, and the other half measures the checkpoint's BLEU."""
 
     def _check(self) -> None:
         if self.dim % self.heads or self.dim % 2:
@@ -80,34 +81,36 @@ class NmtOptions(Options):
     SentencePiece model, `tokenizer.json`, `bpecodes`, or a folder with such a file."""
     forward_model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
     """A model for the other direction, from `input.target_language` into `input.source_language`,
-    in the same forms as `model`. It makes the sources of `input.format: text`. The scorers
-    source_score and dual_score also use it. If it is null, the run trains a model on its input for
-    these scorers."""
+    in the same forms as `model`. This model makes the sources of `input.format: text`. The scorers
+    source_score and dual_score also use the model. If this key is null, the run trains a model on
+    its input for these scorers."""
     reuse: Annotated[str, InputPath(copied=False, checked=False)] | None = None
-    """Folder of another run, also in object storage. Its translations are reused if the same model
-    made them with the same options; see `resume.md`."""
+    """Folder of another run, on disk or in an object store. A translation of that run is reused if
+    the same model made the translation with the same options; see `resume.md`."""
     beam: Size = 12
     """Beam size. The best hypothesis becomes the translation."""
     candidates: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of translations to keep per source: the best hypotheses of the beam, or samples
-    (`sampling`). They become rows with the same id and a `candidate` number, 0 for the best."""
+    (`sampling`). Each translation becomes a row with the source's id and a number in the column
+    `candidate`, 0 for the best."""
     sampling: SamplingOptions | None = None
     """Draw translations at random instead of searching with a beam."""
     no_repeat_ngram: Annotated[int, Field(ge=0, le=100)] = 0
     """No sequence of this many subwords occurs twice in a translation, even if the source repeats
-    it; 0: no limit. The value 3 prevents loops such as "the man in the man in the"."""
+    a phrase; 0 sets no limit. The value 3 prevents loops such as "the man in the man in the"."""
     repetition_penalty: Annotated[float, Field(ge=1, le=10)] = 1.0
     """Values above 1 make subwords that are already in the translation less probable (Keskar et al.
-    2019), including articles and commas; 1: no penalty. Usual values are 1.1 to 1.3."""
+    2019), including articles and commas. 1 means no penalty. Usual values are 1.1 to 1.3."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "auto"
-    """Number type of the weights. float16 and bfloat16 need a GPU. auto: float16 on GPUs that
-    support it, and float32 elsewhere. For T5, mT5 and MADLAD, auto uses bfloat16 instead of
-    float16, whose range is too small for them."""
+    """Number type of the weights. float16 and bfloat16 need a GPU. auto uses float16 on GPUs that
+    support it, and float32 elsewhere. For T5, mT5 and MADLAD, the range of float16 is too small, so
+    auto uses bfloat16 instead."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Device for decoding; auto: all working GPUs in `CUDA_VISIBLE_DEVICES`, or else the CPU."""
+    """Device for decoding. auto uses all working GPUs in `CUDA_VISIBLE_DEVICES`, or the CPU if
+    no GPU works."""
     batch_tokens: Count | None = None
-    """Number of source subwords per batch, including padding; null: a number that fits the CPU's
-    caches or the GPU."""
+    """Number of source subwords per batch, including padding; null uses a number that fits the
+    CPU's caches or the GPU."""
     max_source_subwords: Annotated[int, Field(ge=1, le=16_000)] = 200
     """Maximum number of subwords in a source. Longer sources are rejected. Translations of more
     than 3n + 30 subwords are rejected, too, where n is the number of subwords in the source,
@@ -115,7 +118,7 @@ class NmtOptions(Options):
     training: NmtTrainingOptions = NmtTrainingOptions()
 
     def several(self) -> list[Any]:
-        """Return the values on which several translations per source depend, or an empty list."""
+        """Return the options for several translations per source, or [] for one translation."""
         if self.sampling:
             return [self.candidates, self.sampling.model_dump()]
         return [self.candidates] if self.candidates > 1 else []

@@ -52,7 +52,8 @@ def train_nmt(
         threads: number of CPU cores; all by default.
 
     Returns:
-        The content of `training.json` in the folder: BLEU, candidates, counts and options.
+        The content of `training.json` in the folder: BLEU of the model and of each checkpoint,
+        counts, options, seed and versions.
     """
     options, threads = options or NmtTrainingOptions(), threads or cores()
     languages = (source_language, target_language)

@@ -23,7 +23,7 @@ _SENTENCES_FOR_PIECES = 1_000_000  # number of sentences on which SentencePiece 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out pairs. A pair that shares a sentence with them is not used for training."""
+    """Held-out pairs. Pairs that share a sentence with held-out pairs are not used for training."""
 
     sources: list[str]
     references: list[str]
@@ -97,8 +97,8 @@ def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference
 def train_subwords(
     texts: Sequence[Path], folder: Path, options: NmtTrainingOptions, threads: int
 ) -> SentencePieceProcessor:
-    """Train one SentencePiece model (BPE) on all texts. For small texts, it has fewer pieces than
-    `options.pieces`."""
+    """Train one SentencePiece model (BPE) on all texts. On small texts, the model has fewer
+    pieces than `options.pieces`."""
     pieces = options.pieces
     while True:
         try:

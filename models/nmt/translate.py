@@ -46,7 +46,7 @@ class Counters:
 
 
 class RetryHints(Protocol):
-    """Information about earlier attempts, in which the process died, on the same sentences."""
+    """Information about earlier attempts at the same sentences, in which the process died."""
 
     @property
     def smaller(self) -> int:
@@ -60,8 +60,8 @@ class Translator:
     """A translation model. Several threads may call `translate` and `score`.
 
     `device`, `gpus`, `compute_type` and `converted` have the same meaning as in `Engine`.
-    Concurrent calls keep all GPUs busy if they translate `under_way` sentences together. This
-    number is 0 on a CPU and with `sampling`.
+    Concurrent calls keep all GPUs busy if they have `under_way` sentences in total. This number is
+    0 on a CPU and with `sampling`.
 
     >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
@@ -109,7 +109,7 @@ class Translator:
         """Translate sentences.
 
         Args:
-            hints: for sentences during whose translation the process died before.
+            hints: given if the process died while it translated these sentences before.
             seed: for `sampling`. The same sentences and seed give the same translations.
 
         Returns:
@@ -132,7 +132,7 @@ class Translator:
                 accepted.append(row)
         budget = self._budget // (hints.smaller if hints else 1)
         batches = list(batches_by_class(accepted, sources, budget, self._engine.batch_rows))
-        # Samples depend on the order of batches.
+        # Sampling decodes one batch at a time, because samples depend on the order of batches.
         alone = hints is not None or self.options.sampling is not None
         search: AbstractContextManager[Submit] = nullcontext(self._engine.submit)
         if self.options.sampling:
@@ -193,8 +193,8 @@ def batches_by_tokens(
 ) -> Iterator[list[int]]:
     """Group rows of similar length into batches of at most `budget` subwords, including padding.
 
-    Long sources come first, because some cores are idle during the last batches, which should be
-    short. A source that is longer than the budget gets its own batch.
+    Long sources come first, so that the last batches, during which some cores are idle, are short.
+    A source that is longer than the budget gets its own batch.
 
     >>> list(batches_by_tokens([0, 1, 2], [["a"], ["a", "b"], ["c"]], budget=2))
     [[1], [0, 2]]
@@ -324,7 +324,7 @@ class _Call:
         return None, None, None, reason
 
     def score_again(self) -> None:
-        """Score translations without the options against repetition, which change probabilities."""
+        """Score translations again without the options against repetition, which change p."""
         given = [self._sources[at // self._candidates] for at in self._found]
         pieces = [of.pieces for of in self._found.values()]
         own = self._translator._score(given, pieces, max(map(len, pieces), default=0))

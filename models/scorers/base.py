@@ -14,7 +14,7 @@ class Resource:
 
     name: str
     """Also the name of the function's parameter, of the keyword argument of `PairScorer`, and of
-    the stage that makes the resource. For plug-ins, it is a key in `score.resources`."""
+    the stage that makes the resource. A plug-in's resource has a key in `score.resources`."""
     open: Callable[[Path], Any]  # loads the resource from a file or folder
     remedy: str  # end of the message "<scorer> needs …" if the resource is missing
     open_int8: Callable[[Path], Any] | None = None  # loads a model with 8-bit weights on a CPU
@@ -28,8 +28,8 @@ class Outcome(NamedTuple):
 
     values: np.ndarray  # float32 [n]; the value of a pair with a reason is ignored
     reasons: np.ndarray | None = None
-    """Text [n]: why a pair has no value and is rejected, or "" if it has a value. None: all pairs
-    have values."""
+    """Text [n]: the reason why a pair has no value and is rejected, or "" for a pair with a value.
+    None means that all pairs have values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,8 @@ class Scorer:
     """Lowest and highest possible value; None means no bound. A row with a value outside the range
     is rejected."""
     failure: str = ""
-    """Only for checks (1: pass, 0: fail): the reason that is stored with a pair that `select.where`
-    rejects."""
+    """Only for checks: the reason that is stored with a pair if `select.where` rejects the pair
+    because of the check."""
     higher_is_better: bool = True  # whether pairs with higher values are better paraphrases
     reads: tuple[str, ...] = ("reference", "translation")
     """Columns that the function reads. If `source`, `id` or `translation_score` is not
@@ -55,7 +55,7 @@ class Scorer:
     version: int = 1
     """Increase this number when the function's values change. The column is then computed again."""
     whole_shard: bool = False
-    """Whether the function receives a whole shard instead of blocks of 16,384 rows. Use this for
+    """Whether the function receives a whole shard instead of blocks of 16,384 rows. Set this for
     models that make their own batches."""
 
     @property

@@ -1,4 +1,4 @@
-"""Scores that other programs computed. A row's id determines its value.
+"""Scores that other programs computed, which are found by the ids of the pairs.
 
 The values are stored in memory-mapped files, sorted by a 128-bit hash of the id.
 
@@ -22,7 +22,7 @@ from paraloom.models.scorers.plugins import ScorerSource
 MISSING = "no value for this id"
 SEVERAL = "several values for this id"
 
-_PARTITIONS = 256  # by the highest 8 bits of hashes; only one partition is in memory
+_PARTITIONS = 256  # by the first byte of a hash; only one partition is in memory at a time
 _NAMES = ("first", "second", "values")
 _ROW = np.dtype(list(zip(_NAMES, ("<u8", "<u8", "<f4"), strict=True)))
 
@@ -34,7 +34,7 @@ class ColumnScorer(ScorerSource):
     files: str | Sequence[str]
 
     def load(self) -> Scorer:
-        """Create the scorer. Its files are opened when values are looked up."""
+        """Create the scorer. The files are opened when values are looked up."""
         files = [self.files] if isinstance(self.files, str) else self.files
         shown = ", ".join(PurePath(file).name for file in files)
         return Scorer(

@@ -57,12 +57,12 @@ class FastNetwork(torch.nn.Module):
         spec.validate()
         spec.optimize()
         allow_avx512()
-        with tempfile.TemporaryDirectory() as folder:  # encoders load only from files
+        with tempfile.TemporaryDirectory() as folder:  # CTranslate2 loads encoders only from files
             spec.save(folder)
             self._encoder = ctranslate2.Encoder(
                 folder, compute_type=compute_type, inter_threads=self.parallel, intra_threads=1
             )
-        torch.set_num_threads(self.parallel)  # CTranslate2 has set it to 1
+        torch.set_num_threads(self.parallel)  # CTranslate2 has set the number to 1
 
     def forward(
         self,
@@ -90,7 +90,7 @@ def accelerate(
     """Let CTranslate2 compute a model's network on a CPU, in int8 if `compute_type` is int8.
 
     `values` computes the model's results for `SENTENCES`. The model is left unchanged if
-    CTranslate2 fails, or if its float32 results differ from torch's by more than `SAME`.
+    CTranslate2 fails, or if float32 results of CTranslate2 and torch differ by more than `SAME`.
 
     Raises:
         UserError: `compute_type` is int8, and CTranslate2 cannot compute this network.
@@ -122,7 +122,7 @@ def accelerate(
             raise UserError(
                 f"score.compute_type: int8 is not possible with {reason}; set it to auto"
             ) from error
-        logging.getLogger(__name__).info("%s (%s); torch does", reason, one_line(error))
+        logging.getLogger(__name__).info("%s (%s); torch computes it", reason, one_line(error))
 
 
 def parallel(model: Any) -> int:

@@ -35,8 +35,8 @@ for _folder in (tokens, checks, learned):
 
 
 class Scores(dict[str, np.ndarray]):
-    """The values of n pairs, [n], by column. `reasons` contains `Outcome.reasons` by column, unless
-    all rows have values. `waited` is the time in seconds spent waiting for other threads."""
+    """The values of n pairs, [n], by column. `reasons` contains `Outcome.reasons` for each column
+    with missing values. `waited` is the time in seconds spent waiting for other threads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,8 @@ class PairScorer:
     name of the resource. It is a path, an open resource, or a `functools.partial` object that opens
     the resource at its first use.
 
-    Several threads may call `score`. Then one thread runs models while another runs other scorers.
+    Several threads may call `score`. One thread then runs models while another thread runs scorers
+    without a model.
     """
 
     def __init__(
@@ -143,7 +144,7 @@ class PairScorer:
 
     def _scored(self, name: str, pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
         scorer = self.scorers[name]
-        if not len(pairs):  # so plug-ins need not handle empty input
+        if not len(pairs):  # do not call the function, which may not accept empty input
             return np.zeros(0, np.float32), np.zeros(0, object)
         foreign = name in self._plugins
         with in_plugin(f"{name}: the scorer failed") if foreign else nullcontext():

@@ -1,8 +1,8 @@
 """Changes to a sentence that keep nearly all words but change the meaning.
 
 A word is changed only if the paraphrase of the sentence, called the anchor, also has the word.
-Otherwise, the word may be a translation error. Its change could make the sentence mean the same as
-the anchor.
+Otherwise, the word may be a translation error, and the changed sentence may have the meaning of the
+anchor.
 """
 
 import random
@@ -17,8 +17,8 @@ _NEGATIONS = frozenset("not n't no nt never none nobody nothing neither nor with
 _ADVERBS = frozenset("only just merely necessarily too yet even".split())  # noqa: SIM905
 _FULL = {"ca": "can", "wo": "will", "sha": "shall"}  # "ca" is from "can't"
 _IRREGULAR = {"man": "men", "woman": "women", "child": "children", "wife": "wives"}
-# Words without usable antonyms: they need another article ("the same"), belong to phrases, or have
-# several senses.
+# Words whose antonyms are not used. These words need another article ("the same"), belong to
+# phrases, or have several senses.
 _FIXED = frozenset("other same few many much own such ground".split())  # noqa: SIM905
 _MUTUAL = re.compile(r"(meet|met|marr|kiss|hug|embrac|fac|resembl|match|equal|fight|fought|dat)")
 
@@ -58,7 +58,10 @@ def words(text: str) -> list[str]:
 def antonyms_by_tag(
     nouns: Mapping[str, Set[str]], adjectives: Mapping[str, Set[str]], counts: Mapping[str, int]
 ) -> Antonyms:
-    """Select the antonyms that occur in a corpus, given its word `counts`, frequent words first."""
+    """Select the antonyms that occur in a corpus, given the corpus's word `counts`.
+
+    Antonyms of a word are sorted by count, with the most frequent antonym first.
+    """
     plurals = {_plural(noun): frozenset(map(_plural, of)) for noun, of in nouns.items()}
     return {
         tag: {
@@ -88,7 +91,7 @@ def number(sentence: Sentence) -> str | None:
 
 
 def negation(sentence: Sentence) -> str | None:
-    """Negate the main clause ("is running" → "is not running"), or remove its negation."""
+    """Negate the main clause ("is running" → "is not running"), or remove a negation."""
     doc = sentence.doc
     if "?" in doc.text:
         return None
@@ -157,7 +160,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
 
 
 def _auxiliary(clause: Any) -> Any:
-    """Return the finite auxiliary of a main clause, or None if "not" cannot follow it."""
+    """Return the finite auxiliary of a main clause, or None if "not" cannot follow."""
     root = clause.root
     subjects = [child for child in root.children if child.dep_ in ("nsubj", "nsubjpass", "expl")]
     verbs = [child for child in root.children if child.dep_ in ("aux", "auxpass")] or [root]
@@ -168,7 +171,7 @@ def _auxiliary(clause: Any) -> Any:
 
 
 def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield each subject with its object (in the passive: agent) if both may be exchanged."""
+    """Yield exchangeable words: a subject and its object or, in the passive, its agent."""
     for verb in doc:
         by = {child.dep_: child for child in verb.children}
         agent = next((word for word in by["agent"].children), None) if "agent" in by else None

@@ -13,16 +13,16 @@ import pyarrow.compute as pc
 
 CONTROL = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 """Control characters and line separators. Texts of pairs must not contain these characters, because
-some tools end a line or column there."""
+some tools read them as the end of a line or column."""
 _ENTITY = "&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][0-9A-Za-z]{1,31});"
-"""The semicolon is required, because `?a=1&copy=2` is part of an address."""
+"""The semicolon is required, because `&copy` in an address (`?a=1&copy=2`) is not an entity."""
 _BREAK = "[\t-\r\x85\u2028\u2029]"
 
 
 def _character(entity: re.Match[str]) -> str:
     name = entity[0][1:]
     found = unescape(entity[0]) if name[0] == "#" else html5.get(name, "")
-    return entity[0] if found in ("", "\ufffd") else found  # \ufffd: not a valid character
+    return entity[0] if found in ("", "\ufffd") else found  # \ufffd: no such character
 
 
 CLEANERS: dict[str, tuple[str, Callable[[str], str]]] = {
@@ -30,8 +30,8 @@ CLEANERS: dict[str, tuple[str, Callable[[str], str]]] = {
     "whitespace": (_BREAK, partial(re.compile(f" *{_BREAK}(?: |{_BREAK})*").sub, " ")),
     "nfc": ("[\u0300-\U0010ffff]", partial(normalize, "NFC")),  # NFC does not change other texts
 }
-"""Kinds of cleaning in the order of their application. Each has a pattern for the texts to clean,
-which RE2 and Python understand, and a function that cleans a text."""
+"""Kinds of cleaning in the order of their application. Each kind has a function that cleans a text,
+and a pattern (RE2 and Python) that matches the texts to clean."""
 
 
 def clean(text: pa.StringArray, changed: Mapping[str, np.ndarray]) -> pa.StringArray:

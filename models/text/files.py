@@ -61,8 +61,8 @@ _JSON = json.JSONDecoder(
     parse_int=lambda text: int(text) if len(text) < 4300 else Decimal("Infinity"),
     parse_float=lambda text: of if isfinite(of := float(text)) else Decimal("Infinity"),
 )
-"""Parser of JSON. A number that is too large for a Python float becomes an infinite Decimal, which
-no column accepts."""
+"""Parser of JSON. A number that is too large for Python becomes an infinite Decimal, which no
+column accepts."""
 _SEEN = 512  # bytes inspected to recognise a file type
 NAME = re.compile(r"[^\W\d][\w.:-]*( [\w.:-]+){0,2}")  # a plausible column name
 _LINES = 100  # number of lines that `csv_delimiter` inspects
@@ -229,9 +229,10 @@ def text_array(values: list[str | None]) -> pa.StringArray:
 
 
 def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
-    """Yield the first line's number (from 1), the values, and the fault or "" of each CSV row.
+    """Yield the line number (from 1), the values, and the fault of each CSV row.
 
-    The format is RFC 4180. After a fault, the next line begins a new row. Empty lines are skipped.
+    A row of several lines has the number of its first line. A valid row has the fault "". The
+    format is RFC 4180. After a fault, the next line begins a new row. Empty lines are skipped.
     """
     reader, expected, number = csv.reader(lines, delimiter=delimiter, strict=True), 0, 1
     while True:
@@ -251,11 +252,11 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
 
 
 def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
-    """Guess the delimiter from the first `CHUNK` bytes of a file, or return None if it is not CSV.
+    """Guess the delimiter from the first `CHUNK` bytes of a file, or return None for other files.
 
     `named` means that the file is known to be CSV, for example by its name. Other files may contain
-    sentences with commas. They are CSV only if line 1 has column names, all rows have the same
-    number of columns, and the delimiter is a comma or a semicolon.
+    sentences with commas. Such files are CSV only if line 1 has column names, all rows have the
+    same number of columns, and the delimiter is a comma or a semicolon.
     """
     text = io.StringIO(head.decode(errors="replace"), newline="")
     lines = list(islice(text, _LINES))

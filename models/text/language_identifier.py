@@ -31,7 +31,7 @@ LANGUAGES = tuple(_CODES.split())  # codes of the languages that the identifier 
 
 PROBABLE = 0.1
 """Minimum probability at which a sentence may be in a language. This bound rejects 0.2% of Czech
-captions. Accepting only the most probable language would reject 1.0%, mostly as Slovak."""
+captions. If only the most probable language counted, 1.0% would be rejected, mostly as Slovak."""
 
 _Text: TypeAlias = pa.Array | pa.ChunkedArray
 _KEY = "input.language_identifier: "
@@ -79,17 +79,17 @@ def _probable(found: Any, least: float) -> list[str]:
 
 
 def check_language(code: str, own: bool = False) -> None:
-    """Raise a ValueError if a code is not in `LANGUAGES`, or invalid for a user's identifier."""
+    """Raise a ValueError if a code is not in `LANGUAGES` or, with a user's identifier, invalid."""
     if not (parse_language(code) if own else code in LANGUAGES):
         short = short_code(code)
-        hint = f"write {short}" if short in LANGUAGES else "they are as in ISO 639, such as cs, en"
+        hint = f"write {short}" if short in LANGUAGES else "codes are as in ISO 639, such as cs, en"
         raise ValueError(f"{code!r} is not a language code of the identifier; {hint}")
 
 
 def may_be(text: _Text, language: str, own: OwnIdentifier | None = None) -> np.ndarray:
-    """Return bool [n]: whether a sentence is in `language` with probability `PROBABLE` or more.
+    """Return whether each sentence may be in `language`: bool [n].
 
-    A sentence without letters is in no language.
+    The probability must be at least `PROBABLE`. A sentence without letters gives False.
 
     >>> may_be(pa.array(["A dog runs in the snow.", "Pes běží ve sněhu.", "12:30"]), "en").tolist()
     [True, False, False]

@@ -7,7 +7,7 @@ from typing import Any
 
 from paraloom.models.errors import UserError, in_one_line
 
-_INSTALL = "python -m spacy download {} installs one of spaCy's own"
+_INSTALL = "python -m spacy download {} installs a pipeline of spaCy"
 _UNUSED = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel", "spancat")
 
 
@@ -36,12 +36,13 @@ class Parser:
         if not parses:
             parts = ", ".join(self.pipeline.pipe_names) or "empty"
             raise UserError(
-                f"the spaCy pipeline {name} does not parse (it is {parts}): name one with a parser"
+                f"the spaCy pipeline {name} does not parse (components: {parts}); choose a "
+                "pipeline with a parser"
             )
 
     @property
     def language(self) -> str:
-        """Language code of the pipeline; `xx` if it is multilingual."""
+        """Language code of the pipeline, or `xx` for a multilingual pipeline."""
         return str(self.pipeline.lang)
 
     def parse(self, texts: Iterable[str]) -> Iterator[Any]:

@@ -14,8 +14,8 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH, is_unspaced, short_code
 
 # Most English sentences are plain: they have words, numbers, commas, apostrophes and a final mark.
-# NumPy splits whole columns of plain sentences, because Moses' tokens begin exactly after white
-# space and at marks there. A sentence whose last word may be an abbreviation (Mr.) is not plain.
+# Moses' tokens of plain sentences begin exactly after white space and at marks, so NumPy can split
+# whole columns. A sentence whose last word may be an abbreviation (Mr.) is not plain.
 _MARKS = b",'.?!"
 _WORD = r"(?:[A-Za-z]+(?:-[A-Za-z]+)*(?:'[A-Za-z]+)?|[0-9]+)"
 _NO_ABBREVIATION = r"(?:[A-Za-z]+-)*(?:[a-z]{4,}|[a-z]{2}[a-uw-z]|[a-z][a-rt-z])"
@@ -53,7 +53,7 @@ def moses_tokens(
 
     In languages without spaces, a token is a letter with its marks, or a run of Latin letters and
     digits. Tokens are lower-cased after tokenising, because the tokeniser considers letter case.
-    Empty texts and nulls become empty lists. `language` is a code of any standard.
+    Empty texts and nulls become empty lists. `language` is a code such as cs, ces or ces_Latn.
 
     >>> moses_tokens(pa.array(["It's Mr. Smith.", ""])).to_pylist()
     [['it', "'s", 'mr.', 'smith', '.'], []]
@@ -123,7 +123,7 @@ def _tokenizer(language: str) -> Callable[[str], list[str]]:
     except (ImportError, RuntimeError):
         from sacremoses import MosesTokenizer as PythonTokenizer
 
-        return partial(PythonTokenizer(language).tokenize, escape=False)  # not `&apos;s`
+        return partial(PythonTokenizer(language).tokenize, escape=False)  # not &apos;s for 's
 
 
 @dataclass(frozen=True, eq=False)

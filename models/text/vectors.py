@@ -2,8 +2,8 @@
 
 - Text form (PARAGRAM, GloVe, word2vec): one `word v1 … vd` per line. In word2vec's files, line 1
   contains the number of words and the number of dimensions d.
-- Binary form (word2vec): line 1 as in the text form. Then follow, for each word, the word, a space
-  and d little-endian float32.
+- Binary form (word2vec): line 1 is as in word2vec's text form. Each word is followed by a space and
+  d little-endian float32 values.
 - Compact form: a folder with the memory-mapped files `matrix.f32` (the vectors) and `words.arrow`
   (the words and their sorted hashes).
 
@@ -77,7 +77,10 @@ class WordVectors:
         return rows
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """Return the vectors of rows: float32 [n, d]. Row -1 gives `UNKNOWN`'s vector, or zeros."""
+        """Return the vectors of rows: float32 [n, d].
+
+        The vector for row -1 is the vector of `UNKNOWN` or, without this word, zeros.
+        """
         rows = np.where(rows < 0, self.unknown, rows)
         vectors: np.ndarray = self.matrix[rows]
         vectors[rows < 0] = 0.0
@@ -152,7 +155,7 @@ def open_vectors(folder: Path | str) -> WordVectors:
 
 
 def _index(words: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the hashes of the words in ascending order, and their rows: uint64 [V], int32 [V]."""
+    """Return the sorted hashes of words, uint64 [V], and the row of each hash, int32 [V]."""
     hashes = text_hashes(words)
     order = np.argsort(hashes, kind="stable").astype(np.int32)  # equal words in file order
     return hashes[order], order

@@ -1,4 +1,4 @@
-"""Antonyms from WordNet's data files (Miller 1995; wndb(5WN))."""
+"""Antonyms from WordNet's data files (Miller 1995), whose format is in the manual page wndb."""
 
 import re
 from collections import defaultdict
@@ -11,7 +11,7 @@ _ANTONYM = re.compile(r" ! (\d{8}) ([nvar]) (\w\w)(\w\w)")  # synset, part of sp
 
 
 def find_wordnet(folder: str | Path) -> Path:
-    """Return `folder` as a path, or raise a UserError if it does not contain WordNet's files."""
+    """Return `folder` as a path. Raise a UserError if WordNet's files are missing there."""
     if not (Path(folder) / _FILES["n"]).is_file():
         raise UserError(f"{folder}: no file {_FILES['n']} of WordNet; apt-get install wordnet-base")
     return Path(folder)

@@ -1,4 +1,4 @@
-"""Interface between translation models and `Engine` and `Translator`."""
+"""Interface of translation models, which `Engine` and `Translator` use."""
 
 import hashlib
 import subprocess

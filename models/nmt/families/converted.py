@@ -56,5 +56,5 @@ class ConvertedModel(NmtModel):
         for path in self.read:
             shutil.copyfile(path, out / path.name)
         self.try_out(out)
-        # The true number is unknown. Sentences that are too long for the model will be rejected.
+        # The model's true maximum is unknown. Decoding rejects sentences that are too long.
         return POSITIONS, POSITIONS

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
-# Checkpoints of one training: minimum of |m|² / mean |w|², where w are the weights of a checkpoint
-# and m is the mean of all w. The value is about 0.5 for checkpoints of two trainings.
+# Minimum of |m|² / mean |w|² for checkpoints of one training, where w are the weights of a
+# checkpoint and m is the mean of all w. For checkpoints of two trainings, the value is about 0.5.
 _ALIKE = 0.8
 _SETTINGS = 1 << 24  # bytes of a checkpoint that are searched for its languages
 

@@ -13,7 +13,7 @@ _NEAR = 3  # maximum CLDR distance between codes of one language; `no` and `nb` 
 
 
 def tags_by_language(tokens: Iterable[str], pattern: str) -> dict[str, str]:
-    """Return the language tags in a vocabulary by language, which is group 1 of `pattern`.
+    """Return the tags in a vocabulary by language. Group 1 of `pattern` is the language.
 
     >>> tags_by_language(["a", "__cs__", "__en__"], r"__([a-z]{2,3})__")
     {'cs': '__cs__', 'en': '__en__'}
@@ -23,7 +23,7 @@ def tags_by_language(tokens: Iterable[str], pattern: str) -> dict[str, str]:
 
 
 def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
-    """Return a model's tag for a language code of any standard.
+    """Return a model's tag for a user's language code.
 
     >>> find_tag("key", "cs", {"ces_Latn": "ces_Latn", "slk_Latn": "slk_Latn"})
     'ces_Latn'

@@ -37,13 +37,13 @@ _ONLY: dict[str, Any] = {  # the only supported values; exclude SSRU ("rnn") and
 
 
 class MarianModel(NmtModel):
-    """A folder with weights (`*.npz`) and a vocabulary: `vocab.spm`, or in OPUS-MT a YAML file with
-    `source.spm` and `target.spm`. `decoder.yml` or `model.npz.yml` may give other file names. The
-    vocabulary of a multilingual model contains tags such as `>>deu<<`."""
+    """A folder with weights (`*.npz`) and a vocabulary. The vocabulary is `vocab.spm` or, in
+    OPUS-MT, a YAML file beside `source.spm` and `target.spm`. `decoder.yml` or `model.npz.yml` may
+    name other files. A multilingual model's vocabulary contains tags such as `>>deu<<`."""
 
     family = "Marian"
     files = (("*.npz",), ("vocab.spm", "*vocab.y*ml"), ("vocab.spm", "source.spm"))
-    patience = 2  # measured: closest to Marian's search, whose beam becomes smaller
+    patience = 2  # measured to be closest to Marian's search, whose beam shrinks
 
     def __init__(self, path: Path, languages: Languages) -> None:
         self.path = path
@@ -97,7 +97,7 @@ class MarianModel(NmtModel):
                 quoted = (token.replace("'", "''") for token in tokens)
                 lines = (f"'{token}': {number}\n" for number, token in enumerate(quoted))
                 Path(name).write_text("".join(lines), encoding="utf-8")
-            # The converter drops the last byte of the settings.
+            # Append a byte, because the converter drops the last byte of the settings.
             weights[_SETTINGS] = np.frombuffer(yaml.safe_dump(settings).encode() + b"\0", np.int8)
             np.savez(f"{scratch}/model.npz", **weights)
             MarianConverter(f"{scratch}/model.npz", names).convert(str(out), force=True)
@@ -126,7 +126,7 @@ def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Read subwords by id from a SentencePiece model, a YAML file or a plain list."""
+    """Read subwords in id order from a SentencePiece model, a YAML file or a plain list."""
     if path.suffix == ".spm":
         return SentencePieces(path).vocabulary()
     if path.suffix == ".fsv":
@@ -156,7 +156,7 @@ def _names(given: dict[str, Any], key: str) -> list[str]:
 
 
 def _sinusoids(dim: int) -> Any:
-    """Compute Marian's position embeddings, which differ from CTranslate2's."""
+    """Compute Marian's position embeddings. CTranslate2's default embeddings differ."""
     rates = np.exp(np.arange(dim // 2) * -np.log(10000) / (dim // 2 - 1))
     angles = np.arange(POSITIONS)[:, None] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)

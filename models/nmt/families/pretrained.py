@@ -31,7 +31,7 @@ CONVERSION = 1  # increase it when `convert` writes different files for the same
 TOLERANCE = 1e-3  # largest accepted difference from torch in log p per subword
 _READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # file types that conversion reads
 _WEIGHTS = (".safetensors", ".bin")
-_UNLIMITED = 16_000  # positions for models with relative positions
+_UNLIMITED = 16_000  # number of positions for models with relative positions
 # Upper limits of settings. Transformers builds the network from them before it reads the weights.
 _LARGEST = {
     r".*layers": 1_000,

@@ -35,7 +35,7 @@ class SentencePieces:
         return str(self._target.decode(list(pieces)))
 
     def vocabulary(self) -> list[str]:
-        """Return the source subwords by id."""
+        """Return the source subwords in id order."""
         return list(self._source.id_to_piece(list(range(self._source.get_piece_size()))))
 
 
@@ -63,7 +63,7 @@ class TokenizerJson:
         return str(self._tokenizer.decoder.decode(list(pieces)))
 
     def vocabulary(self) -> list[str]:
-        """Return all tokens by id."""
+        """Return all tokens in id order."""
         by_token = self._tokenizer.get_vocab(with_added_tokens=True)
         return sorted(by_token, key=by_token.__getitem__)
 
@@ -155,7 +155,7 @@ def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
 def filled_up(tokens: list[str], size: int) -> list[str]:
     """Extend or truncate a vocabulary to `size`, the number of embeddings.
 
-    Raise a ValueError if over 100 embeddings, and over a tenth of all, have no token.
+    Raise a ValueError if more than 100 embeddings and more than a tenth of all have no token.
     """
     if size - len(tokens) > max(size // 10, 100):
         raise ValueError(f"it has {size:,} embeddings for {len(tokens):,} tokens")

@@ -129,7 +129,7 @@ def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, A
             return replace(NLLB, before=(), after=("</s>", SOURCE))
         return NLLB
     if kind == "mbart":
-        # mBART-25's decoder starts with a language, mBART-50's decoder with the end of sentence.
+        # The decoder starts with a language tag in mBART-25, and with `</s>` in mBART-50.
         starts = config.get("decoder_start_token_id") == config.get("eos_token_id", 2)
         return MBART50 if name.startswith("MBart50") or starts else MBART25
     if kind in ("t5", "mt5"):
@@ -152,7 +152,7 @@ def prompt(config: Mapping[str, Any], languages: Languages) -> str:
 
 
 def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size: int) -> list[str]:
-    """Return the encoder's tokens by id. There may be fewer tokens than embeddings (`size`)."""
+    """Return the encoder's tokens in id order. `size` is the number of embeddings."""
     if family is MARIAN:
         return read_vocabulary(folder / "vocab.json")
     if (folder / "tokenizer.json").is_file():
@@ -166,12 +166,12 @@ def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size
         extra = any(token.startswith("<extra_id_") for token in pieces)
         missing = 0 if extra else max(min(size - len(pieces), 100), 0)
         return [*pieces, *(f"<extra_id_{number}>" for number in reversed(range(missing)))]
-    # The model was trained with fairseq, whose special tokens come first.
+    # The model was trained with fairseq, which puts special tokens first.
     return ["<s>", "<pad>", "</s>", "<unk>", *pieces[3:], *_codes(family), "<mask>"]
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Read tokens by id from a vocab.json."""
+    """Read the tokens of a vocab.json in id order."""
     by_token = read_json(path, dict[str, int], "a vocabulary")
     if set(by_token.values()) != set(range(len(by_token))):
         raise UserError(f"{path}: must give each token an id of its own, from 0 on")

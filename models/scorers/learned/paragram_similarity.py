@@ -12,8 +12,8 @@ _ROWS = 2048  # rows per block, which fits into the cache
 PARAGRAM = Resource(
     name="paragram",
     open=load_vectors,
-    remedy="word vectors: set score.paragram to a file of them, or score.phrases to phrase pairs "
-    "to train them on",
+    remedy="word vectors: set score.paragram to a file of vectors, or score.phrases to phrase "
+    "pairs for training",
 )
 
 
@@ -25,8 +25,8 @@ PARAGRAM = Resource(
 )
 def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
     """Return the cosine of both sides' mean word vectors: float32 [n] in [-1, 1]. Unknown words
-    have the vector that `WordVectors.at` returns. The value is 0 if a side has no known word or its
-    mean is zero."""
+    have the vector that `WordVectors.at` returns. The value is 0 if a side has no known word or a
+    mean of zero."""
     rows = paragram.rows(pairs.vocabulary)
     vectors, known = paragram.at(rows), rows >= 0
     cosine = np.zeros(len(pairs), np.float32)

@@ -24,7 +24,7 @@ def open_translation_model(folder: Path) -> Translator:
 
 
 @scorer(
-    meaning="log p(reference | source) divided by its subwords (natural logarithm), by the "
+    meaning="log p(reference | source) per subword of the reference (natural logarithm), by the "
     "translation model",
     unit="log p per subword",
     range=(None, 0.0),
@@ -50,14 +50,14 @@ _found: WeakKeyDictionary[PairText, tuple[Translator, np.ndarray]] = WeakKeyDict
 _FORWARD_MODEL = Resource(
     name="forward_model",
     open=open_translation_model,
-    remedy="a model in the other direction: name one in `nmt.forward_model`, or train it on the "
-    "input",
+    remedy="a model in the other direction: set `nmt.forward_model` to a model, or to null to "
+    "train a model on the input",
     is_model=True,
 )
 
 
 @scorer(
-    meaning="log p(source | translation) divided by its subwords (natural logarithm), by a "
+    meaning="log p(source | translation) per subword of the source (natural logarithm), by a "
     "model in the other direction",
     unit="log p per subword",
     range=(None, 0.0),
@@ -85,9 +85,9 @@ def source_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
 def dual_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
     """Return the agreement of both translation directions: float32 [n], from 0 to 1.
 
-    The score is exp(−(|a − b| + (a + b) / 2)). Here a is −`translation_score`, the
-    cross-entropy of the translation given the source. b is the cross-entropy of the source given
-    the translation. The score is high if a and b are small and nearly equal (Junczys-Dowmunt 2018,
+    The score is exp(−(|a − b| + (a + b) / 2)). Here a is the cross-entropy of the translation given
+    the source, −`translation_score`, and b is the cross-entropy of the source given the
+    translation. The score is high if a and b are small and nearly equal (Junczys-Dowmunt 2018,
     "Dual Conditional Cross-Entropy Filtering of Noisy Parallel Corpora", section 2.1).
     """
     assert pairs.translation_score is not None
@@ -108,7 +108,7 @@ def log_probability(given: pa.Array, wanted: pa.Array, model: Translator) -> np.
 
 
 def distinct_pairs(first: pa.Array, second: pa.Array) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """Return the distinct pairs of texts in two columns, and each row's index among them, [n]."""
+    """Return the distinct pairs of texts in two columns, and the index of each row's pair, [n]."""
     codes = (column.dictionary_encode().indices.to_numpy() for column in (first, second))
     one, other = (code.astype(np.int64) for code in codes)
     _, rows, back = np.unique(one * len(first) + other, return_index=True, return_inverse=True)

@@ -27,8 +27,8 @@ _CHARACTERS = 16_384  # characters per batch in CTranslate2, including padding
 
 
 def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTransformer:
-    """Load a model from a folder or the Hub. On a GPU, it computes in float16. `compute_type` is
-    an argument of `accelerate`."""
+    """Load a model from a folder or the Hub. On a GPU, the model uses float16. `compute_type`
+    is an argument of `accelerate`."""
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
 
     model = sentence_models.load_sentence_model(sentence_models.find_model(str(path)))
@@ -80,7 +80,7 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
     """Return the cosine of both sides' sentence vectors: float32 [n] in [-1, 1].
 
     The value is 0 if a side is empty. Texts that exceed the model's limit are truncated. Rounding
-    errors depend on the other texts in the batch. They are below 1e-5 in float32, and below 1e-2 in
+    errors depend on the other texts in the batch, and are below 1e-5 in float32 and below 1e-2 in
     float16 on GPUs. int8 changes cosines by up to about 0.03.
     """
     sides = pairs.reference_text, pairs.translation_text
@@ -112,7 +112,7 @@ def _in_batches(
     model: Any, work: Callable[[list[Any]], np.ndarray], items: list[Any], lengths: list[int]
 ) -> np.ndarray:
     """Apply `work` to all items. If CTranslate2 computes the model, threads apply `work` to batches
-    of similar length. Otherwise `work` is called once: sentence-transformers makes the batches."""
+    of similar length. Otherwise sentence-transformers makes the batches, in one call of `work`."""
     from paraloom.models.scorers.fast_networks import parallel
 
     if not (threads := parallel(model)) or not items:

@@ -28,7 +28,8 @@ during for from in inside into near of off on onto out outside over past per sin
 throughout to toward towards under underneath until up upon via with within also too just very
 """
 
-# Groups of English words that stemming does not unify. A word counts as the first of its group.
+# Groups of English words that stemming does not unify. Each word is replaced by the first word of
+# its group.
 _IRREGULAR = """
 man men, woman women, child children, person people, foot feet, tooth teeth, wife wives, mouse mice,
 goose geese, knife knives, leaf leaves, life lives, half halves, gray grey, not no 't n't cannot, 0
@@ -52,7 +53,7 @@ _GROUPS = map(str.split, _IRREGULAR.split(","))
 _FIRST = {form: first for first, *forms in _GROUPS for form in forms}
 
 _LOCK = Lock()  # stemmers are not thread-safe
-_WORDS = 1 << 18  # maximum cached stems per process; most corpora have fewer
+_WORDS = 1 << 18  # maximum cached stems per process; most corpora have fewer stems
 
 
 @scorer(

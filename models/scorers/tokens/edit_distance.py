@@ -12,7 +12,7 @@ from paraloom.models.text.tokens import PairText, TokenIds
 _SURROGATES = range(0xD800, 0xE000)  # these code points are not characters
 
 
-@scorer(meaning="tokens of the shorter side, divided by tokens of the longer", unit="ratio")
+@scorer(meaning="tokens of the shorter side, divided by tokens of the longer side", unit="ratio")
 def length_ratio(pairs: PairText) -> np.ndarray:
     """Return the tokens of the shorter side, divided by the tokens of the longer side: float32 [n]
     in [0, 1]. The value is 1 if both sides are empty."""

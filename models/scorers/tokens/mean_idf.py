@@ -15,15 +15,15 @@ from paraloom.models.text.vectors import WordVectors, load_vectors
     resource=Resource(
         name="idf",
         open=load_vectors,
-        remedy="the words' IDF: set score.idf to a file of them, or count them on the corpus",
+        remedy="the IDF of words: set score.idf to a file, or to null to use the references",
     ),
 )
 def mean_idf(pairs: PairText, idf: WordVectors) -> np.ndarray:
     """Return the mean inverse document frequency of the tokens of both sides: float32 [n]. Unknown
-    words have the value of the row `UUUNKKK` in `idf`. They are left out if there is no such row.
-    The value is 0 if no word is left."""
+    words have the IDF of `UUUNKKK`. If `idf` has no such row, unknown words are left out. The value
+    is 0 if no word is left."""
     if idf.dim != 1:
-        raise UserError(f"mean_idf needs a table of one number a word, this one has {idf.dim}")
+        raise UserError(f"mean_idf needs one number per word, but the table has {idf.dim}")
     rows = idf.rows(pairs.vocabulary)
     values = idf.at(rows)[:, 0]
     counted = (rows >= 0) | (idf.unknown >= 0)

@@ -9,12 +9,14 @@ _BITS = 63
 
 
 @scorer(
-    meaning="shared token trigrams, divided by the trigrams of the side that has fewer",
+    meaning="shared token trigrams, divided by the trigrams of the side with fewer trigrams",
     unit="share of trigrams",
 )
 def trigram_overlap(pairs: PairText) -> np.ndarray:
-    """Return the shared trigrams, divided by the trigrams of the side with fewer: float32 [n] in
-    [0, 1]. Trigrams are counted with repetitions. The value is 0 if a side has fewer than 3 tokens.
+    """Return the number of shared trigrams, divided by the number of trigrams on the side with
+    fewer trigrams: float32 [n] in [0, 1].
+
+    Trigrams are counted with repetitions. The value is 0 if a side has fewer than 3 tokens.
     """
     fewer = np.minimum(pairs.reference.lengths, pairs.translation.lengths) - 2
     return np.asarray(_shared(pairs, 3) / np.maximum(fewer, 1), np.float32)

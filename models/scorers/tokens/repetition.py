@@ -21,14 +21,15 @@ def repetition(pairs: PairText) -> np.ndarray:
     [n].
 
     Values are in [0, 1). A translation without tokens has the value 0. A phrase has 1 to 50
-    tokens, not only punctuation. Its repeats count if they have at least 3 tokens, or 6 in
-    languages without spaces. "very very" does not count, because only 1 token is a repeat.
+    tokens, not only punctuation. The repeats of a phrase count if they have at least 3 tokens, or 6
+    in languages without spaces. In "very very", the only repeat has 1 token and does not count.
     """
     side, least = pairs.translation, _LEAST[is_unspaced(pairs.language)]
     ids, rows = side.ids, side.rows
     word = pc.match_substring_regex(pairs.vocabulary, r"[\p{L}\p{N}]")
     words = np.append(0, np.cumsum(word.to_numpy(zero_copy_only=False)[ids]))
-    depth = np.zeros(len(ids) + 1, np.int64)  # repeats that begin minus repeats that end
+    # Number of repeats that begin at a token, minus the number of repeats that end before it.
+    depth = np.zeros(len(ids) + 1, np.int64)
     for size in range(1, min(_LONGEST, int(side.lengths.max(initial=0)) // 2) + 1):
         at = np.flatnonzero((ids[size:] == ids[:-size]) & (rows[size:] == rows[:-size])) + size
         # Find runs of adjacent tokens in `at`. The first token of a row is never in `at`.

@@ -14,8 +14,8 @@ _PRODUCTS = 1 << 16  # cosines per block
 
 
 @scorer(
-    meaning="content words that the other side lacks; each counts as 1 minus its highest cosine "
-    "with a content word there",
+    meaning="content words that the other side lacks; a word counts as 1 minus its highest cosine "
+    "with a content word of the other side",
     unit="words",
     range=(0.0, None),
     higher_is_better=False,
@@ -24,9 +24,9 @@ _PRODUCTS = 1 << 16  # cosines per block
 def unmatched_words(pairs: PairText, paragram: WordVectors) -> np.ndarray:
     """Return the weighted number of content words without a counterpart: float32 [n], at least 0.
 
-    A content word whose stem is missing on the other side counts 1 − c. c is the highest cosine
-    with a content word of the other side, or 0 if the cosine is negative or a vector is missing.
-    Use this scorer to find words that a translation added, dropped or replaced.
+    A content word whose stem is missing on the other side counts as 1 − c. Here c is the highest
+    cosine with a content word of the other side, or 0 if this cosine is negative or a vector is
+    missing. Use this scorer to find words that a translation added, dropped or replaced.
     """
     stems = content_ids(pairs)
     rows = paragram.rows(pairs.vocabulary)

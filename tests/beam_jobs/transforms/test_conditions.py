@@ -186,7 +186,7 @@ def test_what_scored_pairs_do_not_have(text: str, message: str) -> None:
         ("identical != yes", "write `identical = yes` or `identical = no`"),
         ("source_language <= 3", "write `source_language = en`"),
         ("source_token <= 3", "did you mean source_tokens"),
-        ("source_language = xx", "not a language code of the identifier; they are as in ISO"),
+        ("source_language = xx", "not a language code of the identifier; codes are as in ISO"),
         ("source_language = ces", "identifier; write cs"),
     ],
 )

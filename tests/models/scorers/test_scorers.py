@@ -368,7 +368,7 @@ def test_what_cannot_be_scored_is_said() -> None:
                 PairScorer([name])
     with pytest.raises(UserError, match="reference_score: the pairs have no source"):
         PairScorer(["reference_score"], **TABLES).score(*[pa.array(["a"])] * 2)
-    with pytest.raises(UserError, match="one number a word, this one has 5"):
+    with pytest.raises(UserError, match="one number per word, but the table has 5"):
         score([("a", "b")], PairScorer(["mean_idf"], idf=VECTORS))
 
 

@@ -148,7 +148,7 @@ def test_an_own_identifier_may_know_any_language() -> None:
         check_language(code, own=True)
         with pytest.raises(ValueError, match=f"{code}.*language code of the identifier"):
             check_language(code)
-    for code, hint in {"cz": "write cs", "klingon": "they are as in ISO 639"}.items():
+    for code, hint in {"cz": "write cs", "klingon": "codes are as in ISO 639"}.items():
         with pytest.raises(ValueError, match=hint):
             check_language(code, own=True)
 

@@ -91,7 +91,7 @@ def test_what_is_no_pipeline_or_does_not_parse_is_one_line(tmp_path: Path) -> No
     spacy.blank("en").to_disk(tmp_path / "blank")
     for name, message in (
         ("no_such_pipeline", "spaCy cannot load no_such_pipeline: "),
-        (str(tmp_path / "blank"), r"does not parse \(it is .*\): name one with"),
+        (str(tmp_path / "blank"), r"does not parse \(components: .*\); choose a"),
     ):
         with refuses(message):
             Parser(name)
