@@ -212,7 +212,7 @@ class SentenceEncoder:
 
 
 def _read_weights(folder: Path, *, native: bool) -> dict[str, Tensor]:
-    """Read the weights by Paraloom's names. A `native` folder contains other names."""
+    """Read the weights, and name them as in Paraloom. The names in a `native` folder differ."""
     found = _read_tensors(folder / _WEIGHTS)
     if not native:
         return found

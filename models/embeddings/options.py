@@ -26,7 +26,7 @@ _RUNTIME = ("checkpoint_every", "device")  # configuration keys that do not chan
 _TASKS = {"similarity", "malstm", "phrases", "context"}  # tasks of `paraloom.papers`
 _KEYS = {"cell", "scramble_variant", "scramble_swaps"}  # keys of `paraloom.papers`
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
-"""Removed configuration keys and their last values. They keep the keys of old results valid."""
+"""Removed configuration keys and their last values, which keep old results up to date."""
 
 
 class PairsOptions(Options):
@@ -124,7 +124,7 @@ class EmbeddingOptions(Options):
     learning_rate: PositiveNumber = 0.001
     """Step size of Adam."""
     clip: PositiveNumber | None = None
-    """Maximum norm of the gradient. A larger gradient is scaled down to it. null: no maximum."""
+    """Gradients with a larger norm are scaled down to this norm; null: no maximum."""
     lambda_c: NonNegativeNumber = 0.0
     """λ_c: factor of the regularisation ‖W‖² of all weights W except word vectors (W&G, Eq. 2)."""
     lambda_w: NonNegativeNumber = 0.0
@@ -172,7 +172,7 @@ class EmbeddingOptions(Options):
             raise ValueError("patience: needs development data; set development")
 
     def chosen(self) -> dict[str, Any]:
-        """Return the values of the configuration keys in use. They are part of results' keys.
+        """Return the values of the configuration keys in use, on which results' keys depend.
 
         A configuration key whose value and default are null is omitted. Adding such a key to this
         class therefore outdates no results.
@@ -208,7 +208,7 @@ class EmbeddingOptions(Options):
         raise ValueError(f"head: {settings.get('name')} is for `paraloom papers`")
 
     def completed(self, encoder: Any, words: int) -> Any:
-        """Add the task's modules to the encoder. `words` is the size of the vocabulary."""
+        """Return the encoder with the task's modules added. `words` is the vocabulary's size."""
         return encoder
 
     @property
@@ -249,7 +249,7 @@ AnyEmbeddingOptions = Annotated[SerializeAsAny[EmbeddingOptions], BeforeValidato
 
 
 class ParagramOptions(Options):
-    """Training of word vectors on phrase pairs. A phrase is the mean of its word vectors."""
+    """Training of word vectors on phrase pairs. A phrase is encoded as the mean of its words."""
 
     dim: Size = 300
     """Dimension of word vectors."""

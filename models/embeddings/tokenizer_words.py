@@ -105,9 +105,8 @@ def _abbreviations(code: str) -> tuple[str, str]:
     before_number: list[str] = []
     for line in path.read_text("utf-8").split("\n"):
         word, *rest = line.split() or [""]
-        if any(map(str.isalpha, word)) and not word.startswith(
-            "#"
-        ):  # entries without letters have no effect
+        # Entries without letters have no effect.
+        if any(map(str.isalpha, word)) and not word.startswith("#"):
             escaped = "".join(c if c.isalnum() else rf"\x{{{ord(c):x}}}" for c in word)
             (before_number if rest == ["#NUMERIC_ONLY#"] else always).append(escaped)
     return "|".join(always), "|".join(before_number)

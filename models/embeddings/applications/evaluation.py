@@ -210,7 +210,7 @@ def embed_pairs(
 
 def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -> LabelCorrelation:
     """Return Pearson's r and Spearman's ρ, × 100. Equal values get the mean of their ranks."""
-    # Values that differ only by rounding errors are constant. Float32 cosines differ by more.
+    # Values that differ only by rounding errors count as constant.
     if any(not np.ptp(side) > 1e-9 * np.abs(side).max() for side in (predicted, labels)):
         return LabelCorrelation(float("nan"), float("nan"))
     from scipy.stats import rankdata  # this import takes almost a second

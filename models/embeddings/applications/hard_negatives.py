@@ -15,7 +15,7 @@ from paraloom.models.printing import nothing_printed
 
 _EXACT = 200_000  # maximum number of vectors for exact search
 _NEIGHBOURS = 64  # number of neighbours found for a query
-_CELLS, _PROBED, _SAMPLE = 2, 16, 40  # 2 √n cells, 16 of them searched, 40 training vectors each
+_CELLS, _PROBED, _SAMPLE = 2, 16, 40  # 2 √n cells, 16 searched cells, 40 training vectors per cell
 _SHORT = 64  # number of principal components in the index of a large corpus
 _AT_ONCE = 1024  # queries per batch
 

@@ -32,7 +32,7 @@ Place = tuple[object, ...]  # path to a column: its name or number, and the name
 
 _ROWS = 20_000  # rows per block
 _WORD = rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+"
-_WORDS = 3  # minimum median of words in a column of sentences; names and labels have fewer words
+_WORDS = 3  # minimum median number of words in a column of sentences; names and labels are shorter
 _LABEL = r"^(?:\d|[A-Z]{2,6}:[a-z]+) "  # label before the sentence in files of transfer tasks
 _NO_DATA = {".md", ".json", ".yaml", ".yml", ".py", ".pdf", ".zip", ".html"}
 """Suffixes of files that are ignored in folders. A JSON file is read if it contains rows."""

@@ -28,7 +28,9 @@ def hardest_negatives(
     pool: NegativesFrom,
     sources: NDArray[np.uint64] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Find the nearest negative of each sentence in n pairs, which differs from both sentences.
+    """Find the nearest negative of each sentence in n pairs.
+
+    A negative differs from both sides of the sentence's pair.
 
     Args:
         left, right: vectors of the sentences on each side, [n, dim].
@@ -62,7 +64,7 @@ def hardest_negatives(
 def nearer_given(
     found: NDArray[np.int64], vectors: Tensor, there: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Replace each negative by the user's negative of the same pair if the latter is nearer.
+    """Choose the nearer of each selected negative and the user's negative of the same pair.
 
     Args:
         found: the selected negatives, [2, n].
@@ -157,7 +159,7 @@ def _excluded(
     pool: NDArray[np.uint64],
     sources: NDArray[np.uint64] | None,
 ) -> Excluded:
-    """Find rows of the pool that equal an anchor or its paraphrase, or have the same source."""
+    """Find rows that equal an anchor or its paraphrase, or have the same source as the anchor."""
     keys = np.stack([own, partner], axis=1).ravel()
     anchors, rows = _equal(keys, pool)
     anchors //= 2
