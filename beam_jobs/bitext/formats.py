@@ -143,7 +143,7 @@ class JsonLines(RecordReader):
     skip_empty_lines = True
 
     def line_limit(self, max_characters: int) -> int:
-        """Return the maximum number of bytes in a line. An escaped character has up to 12."""
+        """Return the maximum size of a line in bytes. An escaped character has up to 12 bytes."""
         return 36 * max_characters + 30_000
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face Hub, divided into subsets and splits as by `datasets`."""
+"""Data sets of the Hugging Face Hub, divided into subsets and splits as in `datasets`."""
 
 import posixpath
 import re

@@ -90,7 +90,7 @@ class BitextReader:
         ]
 
     def estimate(self, bitext: Bitext) -> tuple[int, int]:
-        """Return the number of rows in the beginning of the first file, and its size in bytes."""
+        """Count the rows in the beginning of the first file, and the bytes that were read."""
         text, size = beginning(bitext.paths[0])
         return self.count_in(text), size
 
@@ -101,7 +101,7 @@ class BitextReader:
         return sum(1 for _ in re.finditer(rb"^.*\S.*\n", text, re.MULTILINE))
 
     def line_limit(self, max_characters: int) -> int:
-        """Return the maximum bytes in a line: three texts of 4-byte characters, and scores."""
+        """Return the maximum size of a line in bytes: 3 texts of 4-byte characters, and scores."""
         return 12 * max_characters + 1_000
 
     def read(

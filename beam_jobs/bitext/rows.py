@@ -14,7 +14,7 @@ from paraloom.beam_jobs.transforms.equal_texts import content_ids
 from paraloom.models.text.cleaning import CONTROL, clean, find_control
 
 Paths = list[str] | dict[str, str | list[str]]
-"""`input.paths`: paths and globs. In formats with one file per language, each side has its own."""
+"""`input.paths`: paths and globs. A format with one file per language has paths for each side."""
 
 _REQUIRED = ("id", "source", "reference")
 _TEXT = 1_000  # characters of a rejected row that are stored

@@ -34,7 +34,7 @@ _SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # white space with a tab or
 class Tmx(RecordReader):
     """TMX 1.4: each unit (`tu`) with a segment in both languages is a row.
 
-    Attributes of the unit, such as `tuid`, are further columns. So are properties, by their types.
+    Attributes of the unit, such as `tuid`, and properties, named by type, are further columns.
     """
 
     name = "tmx"
@@ -44,7 +44,7 @@ class Tmx(RecordReader):
     remedy = "input.source_language and input.target_language name the sides"
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """Return each column's name in a record. A sentence is named by its language."""
+        """Return each column's name in a record. The column of a side is named by its language."""
         sides = zip(self.columns[1:], map(_LANGUAGE.format, layout.languages), strict=True)
         return {**super().places(layout), **dict(sides)}
 

@@ -64,7 +64,7 @@ class Criteria:
         return {name: [quota] for name, quota in taken.items()}
 
     def not_drawn(self, kind: str) -> str:
-        """Return the reason for rejecting an accepted pair of a kind, because it is not drawn."""
+        """Return the reason for rejecting accepted pairs of a kind that are not drawn."""
         return "not drawn" if self.size is not None else f"over the limit for generator {kind}"
 
 
@@ -191,7 +191,7 @@ def _sources(table: pa.Table) -> np.ndarray:
 def _overlaps(
     table: pa.Table, sources: np.ndarray, place: np.ndarray, width: int, language: str
 ) -> np.ndarray:
-    """Return the overlap of each source's candidates: float64 [sources, width, width]."""
+    """Return the overlaps between each source's candidates: float64 [sources, width, width]."""
     found = np.zeros((int(sources.max(initial=-1)) + 1, width, width))
     texts = table["translation"].combine_chunks()
     scorer = PairScorer(["trigram_overlap", "unigram_f1"], language=language)
