@@ -1,14 +1,14 @@
 """Reading of bitext files as Arrow record batches.
 
 A valid row without an id gets an id that is made from its texts, and that `ingest` makes unique. A
-rejected row without an id is called `<position of the file>-<name of the file>:<row>`, for instance
-`1-train.cs:17`. Suffixes such as `.gz` are removed.
+rejected row without an id gets the id `<position of the file>-<name of the file>:<row>`, such as
+`1-train.cs:17`. Suffixes of the file name, such as `.gz`, are removed.
 
-White space at the ends of ids and sentences is removed, and `input.clean` is applied. A row is then
-rejected if
+White space at both ends of ids and sentences is removed, and the cleaners in `input.clean` are
+applied. A row is then rejected if
 
 - the row has the wrong number of columns, or is not a valid JSON object, CSV row or TMX unit;
-- a value is missing or has the wrong type, except in columns that the user keeps;
+- a value is missing or has the wrong type, except in columns of `input.keep`;
 - the id, source or reference is empty or longer than `max_characters`;
 - a column is not valid UTF-8, or contains a control character, U+2028 or U+2029 (line breaks).
 """

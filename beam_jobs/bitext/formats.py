@@ -73,17 +73,17 @@ class Moses(BitextReader):
 
 
 class Opus(Moses):
-    """Corpora of OPUS, `corpus` or `corpus@version`, which are downloaded into a cache."""
+    """Corpora of OPUS, named `corpus` or `corpus@version`, which are downloaded into a cache."""
 
     name = "opus"
 
     def group_files(self, paths: Paths, layout: Layout) -> list[tuple[str, ...]]:
-        """Download the corpora."""
+        """Download the corpora, and return their source and reference files."""
         return [opus.fetch(name, layout.codes) for name in self.listed(paths)]
 
 
 class Tsv(BitextReader):
-    """Tab-separated, with two columns (source, reference) or three (id, source, reference)."""
+    """Tab-separated text with two columns (source, reference) or three (id, source, reference)."""
 
     name = "tsv"
     columns = ("id", "source", "reference")
@@ -143,11 +143,11 @@ class JsonLines(RecordReader):
     skip_empty_lines = True
 
     def line_limit(self, max_characters: int) -> int:
-        """Return the maximum bytes of a line. An escaped character has up to 12 bytes."""
+        """Return the maximum size of a line in bytes. An escaped character has up to 12 bytes."""
         return 36 * max_characters + 30_000
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
-        """Return the objects in the first lines."""
+        """Return the objects in the first lines, and the names in the first object."""
         with open_text(path) as stream:
             lines = stream.read(CHUNK).split(b"\n")[:HEAD]
         records = [record for line in lines if (record := json_object(line))]
@@ -171,7 +171,7 @@ class Csv(RecordReader):
     name = "csv"
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
-        """Return the first rows."""
+        """Return the first rows, and the names of all columns."""
         with open_text(path) as stream:
             found = list(islice(_csv_rows(stream), HEAD))
         if not found:
@@ -278,7 +278,7 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
 
 
 def reader_of(bitext: Bitext) -> BitextReader:
-    """Return the reader of a bitext. Format `pairs` has one for Parquet and one for other files."""
+    """Return the reader of a bitext. The format `pairs` has a separate reader for Parquet."""
     reader = READERS[bitext.format]
     return reader.parquet if isinstance(reader, GivenPairs) and bitext.places else reader
 

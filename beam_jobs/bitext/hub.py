@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face Hub, with the subsets and splits of the package `datasets`."""
+"""Data sets of the Hugging Face Hub, divided into subsets and splits as in `datasets`."""
 
 import posixpath
 import re
@@ -25,14 +25,15 @@ _WORDS = {
     "validation": "validation|valid|dev|val",
     "test": "test|testing|eval|evaluation",
 }
-_BREAK = "[-._ 0-9]"  # around a word of `_WORDS` in a name
+_BREAK = "[-._ 0-9]"  # characters around a word of `_WORDS` in a name
 _WAYS: tuple[Callable[[list[str]], Iterable[str]], ...] = (
     lambda parts: _SHARD.findall("/".join(parts)),
     lambda parts: {split for folder in parts[:-1] for split in _named(folder)},
     lambda parts: _named(parts[-1]),
     lambda parts: ["train"],
 )
-"""Functions from the parts of a path to its splits. The first function that finds any is used."""
+"""Functions that find splits in the parts of a path. The first function that finds a split is
+used."""
 
 
 class Hub(Parquet):
@@ -73,8 +74,9 @@ def by_split(names: Iterable[str], card: Any = None) -> dict[str, dict[str, list
     """Group Parquet files by subset and split. The default subset is called "".
 
     The `configs` in the card's front matter define the subsets. Without `configs`, each folder is a
-    subset, unless it is named after a split. `datasets` joins the files of folders with the same
-    split. Here the default subset lacks such a split, because the folders may differ in language.
+    subset, unless it is named after a split. If several folders have the same split, `datasets`
+    joins their files in the default subset. This function omits the split from the default subset,
+    because the folders may differ in language.
 
     Args:
         names: paths below the folder of the data set.
@@ -144,7 +146,7 @@ def _named(part: str) -> list[str]:
 
 
 def _subset(name: str) -> str:
-    """Return the subset of a file: folders before the split except `data` and `key=value`."""
+    """Return a file's subset: the folders above the split, without `key=value` and `data`."""
     folders = takewhile(lambda folder: not _named(folder), name.split("/")[:-1])
     kept = [folder for folder in folders if "=" not in folder]
     return "/".join(kept[kept[:1] == ["data"] :])

@@ -26,7 +26,7 @@ _SHOWN = 4_000  # a line that is too long is cut to this number of bytes
 
 
 def expand(patterns: str | list[str], key: str) -> list[str]:
-    """List the files that paths and globs match, sorted within each pattern."""
+    """List the files that paths and globs match. The files of each glob are sorted."""
     patterns = [patterns] if isinstance(patterns, str) else patterns
     if not patterns:
         raise UserError(f"{key}: names no file")
@@ -76,7 +76,7 @@ class _Digested(io.RawIOBase):
         return len(data)
 
     def digest(self) -> str:
-        """Return the digest of all bytes."""
+        """Read the remaining bytes, and return the digest of all bytes."""
         while self.read(CHUNK):
             pass
         return str(self._digest.hexdigest())
@@ -116,7 +116,7 @@ def index(
     """Return the number of lines of a file, and spans of `lines` lines.
 
     A file that is compressed or not in UTF-8 can only be read from its beginning. Its spans are
-    copied to files named `<copies>-<number>`. Without `copies`, it has no spans.
+    copied to files named `<copies>-<number>`. Without `copies`, such a file has no spans.
     """
     total, here, last = 0, 0, b""
     with open_text(path, sha256) as stream, ExitStack() as stack:

@@ -67,7 +67,7 @@ def _sides(folder: Path, codes: tuple[str, str]) -> tuple[str, str]:
 
 
 def _look_up(corpus: str, version: str | None, codes: tuple[str, str]) -> tuple[str, str]:
-    from urllib.request import urlopen  # not above, because few commands need a network
+    from urllib.request import urlopen  # imported here, because few commands need a network
 
     base = os.environ.get("OPUS_ENDPOINT") or "https://opus.nlpl.eu/opusapi"
     asked = {"corpus": corpus, "source": codes[0], "target": codes[1], "preprocessing": "moses"}

@@ -19,7 +19,7 @@ from paraloom.models.text.files import CHUNK, flat, is_text
 
 
 class Parquet(RecordReader):
-    """Parquet. A dot in a column name refers to a field of a struct.
+    """Parquet files. A dot in a column name refers to a field of a struct.
 
     Reading starts at the beginning of a row group, so every range begins in a different row group.
     """

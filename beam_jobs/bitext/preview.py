@@ -1,4 +1,4 @@
-"""Preview of a bitext without reading all of it: some pairs, and an estimate of the rows."""
+"""Preview of a bitext from the beginnings of files: some pairs, and an estimated number of rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from paraloom.beam_jobs.bitext.rows import Bitext
 from paraloom.models.errors import UserError
 
 _FILES = 20  # files to sample
-# Maximum number of input rows: number of rows per shard.
+# Number of rows per shard, by the maximum number of rows in the input.
 _STEPS = {30_000: 500, 100_000: 1_000, 300_000: 2_000, 1_000_000: 5_000}
 
 

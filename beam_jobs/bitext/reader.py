@@ -90,7 +90,7 @@ class BitextReader:
         ]
 
     def estimate(self, bitext: Bitext) -> tuple[int, int]:
-        """Return the number of rows in the beginning of the first file, and the bytes read."""
+        """Count the rows in the beginning of the first file, and the bytes that were read."""
         text, size = beginning(bitext.paths[0])
         return self.count_in(text), size
 
@@ -101,7 +101,7 @@ class BitextReader:
         return sum(1 for _ in re.finditer(rb"^.*\S.*\n", text, re.MULTILINE))
 
     def line_limit(self, max_characters: int) -> int:
-        """Return the maximum bytes of a line: 3 texts of 4-byte characters, and scores."""
+        """Return the maximum size of a line in bytes: 3 texts of 4-byte characters, and scores."""
         return 12 * max_characters + 1_000
 
     def read(
@@ -109,14 +109,14 @@ class BitextReader:
     ) -> Iterator[RowBlock]:
         """Read a bitext, or a part of it, in blocks of at most `rows` rows or lines.
 
-        Publish nothing before the last block, because damage is only detected at the end of a file.
+        Do not publish rows before the last block is read: the end of a file may reveal damage.
         """
         part = part or Range(0, sys.maxsize)
         for block in self.rows(bitext, rows, part, self.line_limit(max_characters)):
             yield checked(bitext, block, max_characters)
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Yield the rows of a part in blocks of `rows` lines. `limit` is the maximum in bytes."""
+        """Yield the rows of a part in blocks of `rows` lines. A line has at most `limit` bytes."""
         before = part.before
         with ExitStack() as stack:
             if part.spans:
@@ -156,14 +156,14 @@ class BitextReader:
                 n = int(counts[row])
                 faults.setdefault(row, f"{n} column{'s' * (n > 1)} instead of {len(names)}")
             starts = fields.offsets.to_numpy()[:-1]
-            masks = [counts < 2 if name == "id" else wrong for name in names]  # the id comes first
+            masks = [counts < 2 if name == "id" else wrong for name in names]  # ids come first
             at = [pa.array(starts + i, mask=mask) for i, mask in enumerate(masks)]
             columns = [fields.values.take(of) for of in at]
         found = dict(zip(names, columns, strict=True))
         return RawRows(columns=found, numbers=numbers, texts=texts, faults=faults)
 
 
-_LINE_BY_LINE = "line n of one must translate line n of the other"
+_LINE_BY_LINE = "line n of one file must be a translation of line n of the other file"
 
 
 def too_long(lines: Sequence[bytes], limit: int) -> dict[int, str]:
@@ -188,7 +188,7 @@ class RecordReader(BitextReader):
         raise NotImplementedError
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """Return the name in the file of each column, including the kept columns."""
+        """Return each column's name in the file, by its name here. Kept columns are included."""
         names = {name: name for name in (*self.columns, *layout.keep)}
         return {**names, "id": self.id_place, **layout.columns}
 
@@ -237,7 +237,7 @@ def from_records(
 
 
 def typed(name: str, values: Iterable[Any], kind: pa.DataType, faults: dict[int, str]) -> pa.Array:
-    """Build a column from Python values, and add a fault for each value of another type."""
+    """Build a column from Python values, and add a fault for each value that is not of `kind`."""
     found = []
     for row, value in enumerate(values):
         if type(value) is int:
@@ -254,7 +254,7 @@ def typed(name: str, values: Iterable[Any], kind: pa.DataType, faults: dict[int,
 
 
 def columns_of(bitext: Bitext) -> Iterable[tuple[str, str, pa.DataType]]:
-    """Yield the name, the name in the file and the type of each column of a bitext."""
+    """Yield the name of each column of a bitext, its name in the file, and its type."""
     kept = {field.name: field.type for field in bitext.kept}
     for name, place in zip(bitext.columns, bitext.places, strict=True):
         yield name, place, kept.get(name, pa.string())

@@ -14,7 +14,7 @@ from paraloom.beam_jobs.transforms.equal_texts import content_ids
 from paraloom.models.text.cleaning import CONTROL, clean, find_control
 
 Paths = list[str] | dict[str, str | list[str]]
-"""`input.paths`: paths and globs. Formats with a file per language have a list for each side."""
+"""`input.paths`: paths and globs. A format with one file per language has paths for each side."""
 
 _REQUIRED = ("id", "source", "reference")
 _TEXT = 1_000  # characters of a rejected row that are stored
@@ -22,7 +22,7 @@ _TEXT = 1_000  # characters of a rejected row that are stored
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """Keys of `input` that describe the columns, and the part of a data set to read."""
+    """Configuration keys of `input` about the columns, and about the part of a data set to read."""
 
     columns: Mapping[str, str] = field(default_factory=dict)  # name in the file, by column
     keep: tuple[str, ...] = ()
@@ -70,9 +70,9 @@ class Range:
 class RawRows:
     """Rows of a file before they are checked."""
 
-    columns: Mapping[str, pa.Array]  # texts in bytes, kept columns as values; null if missing
+    columns: Mapping[str, pa.Array]  # texts as bytes, kept columns as values; null if missing
     numbers: np.ndarray  # row numbers from 1 in the file, int64
-    texts: Sequence[bytes] = ()  # raw rows to store if they are rejected; empty: join the texts
+    texts: Sequence[bytes] = ()  # raw rows, stored if rejected; empty: store the joined texts
     faults: dict[int, str] = field(default_factory=dict)  # known faults, by position in `numbers`
 
 
@@ -84,7 +84,7 @@ class RowBlock:
     rejected: pa.RecordBatch  # invalid rows (`schema.INGEST_REJECTED`)
     lines: np.ndarray  # row number of each pair in the file, int64 [n]
     rows: int  # number of pairs and rejected rows
-    cleaned: Mapping[str, np.ndarray]  # by cleaner: whether it changed each pair, bool [n]
+    cleaned: Mapping[str, np.ndarray]  # whether each cleaner changed each pair, bool [n]
     made: pa.StringArray | None  # [n], ids made from the texts; None if all ids are given
 
 

@@ -34,7 +34,7 @@ _SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # white space with a tab or
 class Tmx(RecordReader):
     """TMX 1.4: each unit (`tu`) with a segment in both languages is a row.
 
-    Attributes, such as `tuid`, and properties (by type) are further columns.
+    Attributes of the unit, such as `tuid`, and properties, named by type, are further columns.
     """
 
     name = "tmx"
@@ -44,18 +44,18 @@ class Tmx(RecordReader):
     remedy = "input.source_language and input.target_language name the sides"
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """Return the name in the file of each column. The sides are named by their languages."""
+        """Return each column's name in a record. The column of a side is named by its language."""
         sides = zip(self.columns[1:], map(_LANGUAGE.format, layout.languages), strict=True)
         return {**super().places(layout), **dict(sides)}
 
     def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
-        """Return the first units."""
+        """Return the first units, and the names of all columns in them."""
         with open_text(path) as stream:
             units = [unit for unit, _ in islice(_units(stream, path), HEAD)]
         return units, sorted({name for unit in units for name in unit})
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Return a range of the whole file, with an upper bound of the number of units."""
+        """Return a range of the whole file. Its length is an upper bound of the number of units."""
         return [Range(0, 1 + storage.size(bitext.paths[0]) // _UNIT)]
 
     def count_in(self, text: bytes) -> int:
@@ -75,7 +75,7 @@ class Tmx(RecordReader):
 
 
 def _units(stream: BufferedReader, path: str) -> Iterator[tuple[Record, str]]:
-    """Yield each unit with the description of its XML error, or ""."""
+    """Yield each unit, and the description of its XML error or "" if it has none."""
     stream, data, at, begin, count, last = _in_utf8(stream, path), b"", 0, -1, 0, ""
     while len(data) < LONGEST and (chunk := stream.read1(CHUNK)):
         data += chunk

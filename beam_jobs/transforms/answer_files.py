@@ -4,7 +4,7 @@
 
 An attempt to process a unit first reads the answers of earlier attempts. On disk, it appends each
 new answer to its file. In an object store, it writes a new object every 200 answers or 10 seconds.
-The files are kept. If one generator changes, the answers of other generators are still used.
+The files are not deleted. If one generator changes, the answers of other generators are still used.
 """
 
 import time
@@ -25,13 +25,13 @@ _SECONDS = 10.0  # minimum time between objects with fewer answers
 
 
 class GenerateMeasurements(Measurements):
-    """The number of requests, tokens and seconds of each generator for the answers in a shard."""
+    """The requests, tokens and seconds that each generator needed for the answers in a shard."""
 
     generators: dict[str, Usage] = Field(default_factory=dict)
 
 
 class AnswerFiles:
-    """The answers for a unit: reads existing answers and writes new answers."""
+    """Reads the existing answers for a unit, and writes new answers."""
 
     def __init__(self, output: str, unit: str) -> None:
         self.folder = storage.join(output, ANSWERS, unit)

@@ -97,7 +97,7 @@ class Predicate:
     def check_untranslated(self, kept: Collection[str] = (), own: bool = False) -> None:
         """Raise ValueError if the condition is not possible for untranslated pairs.
 
-        `own` is whether a function of the user identifies languages.
+        `own` says whether a function of the user identifies languages.
         """
         name, known = self.column, (*COLUMNS, *kept)
         word = self.value if isinstance(self.value, str) else None
@@ -198,9 +198,10 @@ def reasons(
     kept: pa.RecordBatch | pa.Table | None = None,
     own: OwnIdentifier | None = None,
 ) -> np.ndarray:
-    """Return `not <condition>` for the first condition that each pair fails, or "": object [n].
+    """Return a reason for each pair, object [n]: `not <condition>` for the first condition that the
+    pair fails, or "" if it fails none.
 
-    `kept` has further columns. `own` identifies languages. By default, fastText is used.
+    `kept` has further columns. `own` identifies languages. By default, fastText identifies them.
     """
     spoken = languages or Languages()
     codes = {"source": spoken.source or ENGLISH, "reference": spoken.target or ENGLISH}

@@ -21,7 +21,7 @@ def tsv_path(output: str) -> str:
 
 
 def tsv_state(path: str) -> str:
-    """Return the size and the last 8 bytes of the TSV file, to notice damage."""
+    """Return the size and the last 8 bytes of the TSV file, which reveal damage."""
     with storage.open_file(path) as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(size - 8, 0))

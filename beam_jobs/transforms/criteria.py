@@ -64,7 +64,7 @@ class Criteria:
         return {name: [quota] for name, quota in taken.items()}
 
     def not_drawn(self, kind: str) -> str:
-        """Return the reason for rejecting an accepted pair of a kind that is not drawn."""
+        """Return the reason for rejecting accepted pairs of a kind that are not drawn."""
         return "not drawn" if self.size is not None else f"over the limit for generator {kind}"
 
 
@@ -85,8 +85,9 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
 def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
     """Find the rows that only one condition rejects.
 
-    Returns the index of this condition, int64 [n], which is −1 for all other rows; and the distance
-    between the value of the row and the nearest bound of the condition, float64 [n].
+    Returns two arrays. The first array has the index of this condition, or −1 for all other rows,
+    int64 [n]. The second array has the distance between the value of the row and the nearest bound
+    of the condition, float64 [n].
     """
     failed, which, distance = np.zeros((3, table.num_rows))
     for number, (_, fails, values, bounds) in enumerate(conditions(table, criteria)):
@@ -101,8 +102,9 @@ def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.nda
 def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
     """Apply the conditions that can be checked without rows of other sources.
 
-    Returns the reason for rejecting each row, object [n], which is "" for m accepted rows; and
-    hashes of the normalised texts of the accepted rows, uint64 [m, 2].
+    Returns two arrays. The first array has the reason for rejecting each row, or "" for the m
+    accepted rows, object [n]. The second array has the hashes of the normalised texts of the
+    accepted rows, uint64 [m, 2].
     """
     reasons = np.full(table.num_rows, "", object)
     for reason, fails, _, _ in conditions(table, criteria):
@@ -159,8 +161,8 @@ def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGL
     """Select translations of each source that differ from each other, bool [n].
 
     The first translation is always selected. Each step adds the translation with the smallest
-    maximum overlap with the selected translations, unless it exceeds `max_overlap`. The overlap is
-    `trigram_overlap`, or `unigram_f1` if a text has fewer than 3 tokens.
+    maximum overlap with the selected translations, unless this overlap exceeds `max_overlap`. The
+    overlap is `trigram_overlap`, or `unigram_f1` if a text has fewer than 3 tokens.
     """
     sources = _sources(table)
     place = np.arange(len(sources)) - np.flatnonzero(best_candidates(table))[sources]
@@ -189,7 +191,7 @@ def _sources(table: pa.Table) -> np.ndarray:
 def _overlaps(
     table: pa.Table, sources: np.ndarray, place: np.ndarray, width: int, language: str
 ) -> np.ndarray:
-    """Return the overlap of each two candidates of a source: float64 [sources, width, width]."""
+    """Return the overlaps between each source's candidates: float64 [sources, width, width]."""
     found = np.zeros((int(sources.max(initial=-1)) + 1, width, width))
     texts = table["translation"].combine_chunks()
     scorer = PairScorer(["trigram_overlap", "unigram_f1"], language=language)
@@ -251,7 +253,7 @@ def preview(shards: Sequence[Shard], criteria: Criteria) -> Preview:
 
 
 def kinds_of(table: pa.Table, criteria: Criteria) -> np.ndarray:
-    """Return the group from which each row is drawn, [n]: its generator, or `sample` for all."""
+    """Return each row's kind, [n]: its generator, or `sample` if no generator has a limit."""
     if criteria.per_generator is None:
         return np.full(len(table), "sample", object)
     return np.asarray(table[schema.GENERATOR.name].to_pylist(), object)

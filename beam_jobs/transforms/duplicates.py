@@ -99,7 +99,7 @@ def by_partition(
         split: yields (partition, data) of a unit.
         find: yields (unit index, result), given (partition, data of all units).
         join: returns an element of the output, given a unit and its results.
-        more: further (partition, data), which belong to no unit.
+        more: further pairs (partition, data), which belong to no unit.
     """
     kind = tuple[int, Any]
     hashed = units | "Hash" >> beam.FlatMap(split).with_output_types(kind)
@@ -128,7 +128,7 @@ class WithDuplicates(beam.PTransform):
     local runner keeps shuffled data in memory.
 
     Args:
-        hashes: yields blocks of the hashes of a unit. With None, no duplicates are found.
+        hashes: yields blocks of the hashes of a unit. None: do not search for duplicates.
         rows: approximate number of rows in all units.
         output: the folder of the stage. `remove_orphans` later removes the temporary files.
         shared: whether a hash consists of hashes of the id and of the texts. The result is then

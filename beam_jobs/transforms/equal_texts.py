@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-_LETTERS = np.frombuffer(b"0123456789abcdefghjkmnpqrstvwxyz", np.uint8)  # no similar letters
+_LETTERS = np.frombuffer(b"0123456789abcdefghjkmnpqrstvwxyz", np.uint8)  # no look-alikes
 _SHIFTS = np.array([*range(0, 60, 5), *range(0, 20, 5)], np.uint64)  # 12 + 4 letters of 5 bits
 
 
@@ -57,6 +57,6 @@ def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndar
 
 
 def counted_if_shared(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return `counted`, but 0 for rows whose hash begins with a number that no other row has."""
+    """Return `counted`, or 0 for a row if no other row has the same first half of the hash."""
     _, of, sizes = np.unique(hashes[:, 0], return_inverse=True, return_counts=True)
     return np.where(sizes[of] > 1, counted(hashes, units, rows), 0)

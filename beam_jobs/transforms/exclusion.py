@@ -1,8 +1,8 @@
 """Finding of evaluation sentences in a corpus.
 
-An evaluation sentence is found in a text by three rules:
+An evaluation sentence is found in a text by any of three rules:
 
-- `equal`: both are equal after `normalised`.
+- `equal`: the sentence and the text are equal after `normalised`.
 - `n-grams`: the longer text contains at least 70% of the word 5-grams of the shorter text. Brown et
   al. (2020, appendix C) set n to the 5th percentile of the lengths, which is 5 in STS and SICK.
   Chowdhery et al. (2022, section 8) use 70%.
@@ -66,7 +66,7 @@ class EvaluationSentences:
         self._with = [which.T.tocsr() for which in self._which(normal, rows, grams)]
 
     def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
-        """Return a matrix for each rule, [n, m], which is nonzero where a text has a sentence."""
+        """Return a matrix for each rule, [n, m], which is nonzero if text i contains sentence j."""
         from scipy.sparse import vstack
 
         step = max(1, _MOST // len(self.table))
@@ -104,7 +104,7 @@ class EvaluationSentences:
 
 
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
-    """Yield (rule, rows, first sentence in each row). Rows of earlier rules are left out."""
+    """Yield (rule, rows, first sentence in each row). Each row occurs only with its first rule."""
     from scipy.sparse import csr_array
 
     seen = np.zeros(1, bool)

@@ -61,9 +61,9 @@ class Merge(beam.CombineFn):
 
 
 class MergeGlobally(beam.PTransform):
-    """Merges all values into one value, in several workers at first.
+    """Merges all values into one value. Several workers first merge groups of values.
 
-    With `CombineGlobally.with_fanout`, the local runner stalls if the output is a side input.
+    `CombineGlobally.with_fanout` would stall the local runner if the output is a side input.
     """
 
     def __init__(self, combiner: Merge):

@@ -39,7 +39,7 @@ Targets = dict[str, list[tuple[int, int]]]  # (score, hash) at each rank, by nam
 
 ReadColumns = Callable[[Any], Columns]
 Ranks = Callable[[dict[str, int]], dict[str, list[int]]]
-"""Returns the ranks to find (0 is the lowest row), given the number of rows, by score."""
+"""A function from the number of rows of each score to the ranks to find. Rank 0 is the lowest."""
 
 
 def sortable(score: np.ndarray) -> np.ndarray:
@@ -93,10 +93,10 @@ class Sketch:
         keys, up_to = keys[order], np.cumsum(weights[order])
         last = np.append(keys[1:] != keys[:-1], True)
         keys, up_to = keys[last], up_to[last]
-        # The key at `rank` is larger than a key if at most `rank` rows are up to that key.
+        # The key at `rank` is larger than a key k if at most `rank` rows have keys up to k.
         below = np.searchsorted(up_to + self.under, wanted, side="right")
         first = np.where(below > 0, keys[below - 1] + np.uint64(1), np.uint64(0))
-        # It is at most equal to a key if at least `rank` + 1 rows are up to that key.
+        # The key at `rank` is at most k if at least `rank` + 1 rows have keys up to k.
         above = np.searchsorted(up_to - self.over, wanted, side="right")
         largest = np.append(keys, np.uint64(2**64 - 1))
         return Windows(wanted, first, largest[above])
@@ -126,7 +126,7 @@ class Windowed:
 
 
 def sample(columns: Columns, seed: int = 0) -> dict[str, Sketch]:
-    """Return a sketch of each score of a shard. It contains all keys."""
+    """Return a sketch of each score of a shard, which contains all keys."""
     return {name: Sketch([keys]) for name, keys, _ in _keys(columns, seed)}
 
 
@@ -180,7 +180,7 @@ def choose(windowed: dict[str, Windowed], windows: dict[str, Windows]) -> Target
 
 
 def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> np.ndarray:
-    """Return for each row the number of targets up to its key (the decile): int8 [n]."""
+    """Return the decile of each row, int8 [n]: the number of targets up to the row's key."""
     result = np.zeros(len(column.score), np.int8)
     for score, hashed in targets:
         result += column.score > score
@@ -228,7 +228,7 @@ def _rows_held(windowed: dict[str, Windowed]) -> int:
 
 
 def _keys(columns: Columns, seed: int) -> Iterable[tuple[str, np.ndarray, np.ndarray]]:
-    """Yield (name, keys, hashes) of each score. A key has the score and half of the hash."""
+    """Yield (name, keys, hashes) of each score. A key consists of the score and half the hash."""
     found: dict[int, np.ndarray] = {}  # hashes of ids that several columns share
     for name, column in columns.items():
         hashes = found.get(id(column.ids))

@@ -61,7 +61,7 @@ class TranslatorFactory(NamedTuple):
         return Translator(model, options, languages=self.languages, threads=threads, only=only)
 
     def open_each(self, threads: int | None, accelerator: str | None) -> Any:
-        """Load the model in one process per GPU, or in this process without several GPUs."""
+        """Load the model in one process per GPU, or in this process if there is at most one GPU."""
         gpus = gpu.chosen(self._options(accelerator))
         if len(gpus) < 2:
             return self.open(threads, accelerator)

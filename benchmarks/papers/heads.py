@@ -128,14 +128,14 @@ class LocalLinear:
         return self._estimate(np.asarray(at, np.float64))[0]
 
     def leave_one_out(self) -> float:
-        """Return the mean squared error, ((yᵢ − ŷᵢ) / (1 − Lᵢᵢ))² for a linear smoother ŷ = L y."""
+        """Return the mean of the squared errors ((yᵢ − ŷᵢ) / (1 − Lᵢᵢ))², where ŷ = L y."""
         estimates, own = self._estimate(self.x)
         if (own > 1 - 1e-9).any():
             return float("inf")
         return float(np.mean(((self.y - estimates) / (1 - own)) ** 2))
 
     def _estimate(self, at: Floats) -> tuple[Floats, Floats]:
-        """Return the estimates ŷᵢ, and the weights Lᵢᵢ of a point at the same x."""
+        """Return the estimates ŷᵢ, and the weight Lᵢᵢ of a point at the same x in each estimate."""
         blocks = [self._block(at[i : i + _BLOCK]) for i in range(0, max(len(at), 1), _BLOCK)]
         estimates, own = map(np.concatenate, zip(*blocks, strict=True))
         return estimates, own

@@ -12,19 +12,21 @@ from paraloom.pipeline.config import Config
 _DOT = ("phrases", "context")
 _MARGINS = "phrase pairs, with a margin on dot products (Zhou, Huang and Ji, 2017)"
 _NEIGHBOURS = (
-    "contiguous text, by predicting the sentences before and after each (Zhelezniak et al., 2018)"
+    "contiguous text, by predicting the sentences before and after a sentence (Zhelezniak et al., "
+    "2018)"
 )
 
 
 class SimilarityOptions(Options):
-    """Task similarity: labelled pairs, KL objective (Tai et al. 2015; Wieting & Gimpel 2017)."""
+    """Task similarity: training on labelled pairs with the KL objective of Tai et al. (2015), as in
+    Wieting & Gimpel (2017)."""
 
     data: InputFiles
     """Files or folders of labelled pairs: SICK with its own split, or STS. Each data set of STS is
     split 40/10/50 into training, development and test."""
     start: InputFile | None = None
-    """Folder of a trained model. Training starts from its encoder, and `lambda_c` and `lambda_w`
-    regularise towards its weights."""
+    """Folder of a trained model. Training starts from the model's encoder, and `lambda_c` and
+    `lambda_w` regularise towards the model's weights."""
     units: Size = 50
     """Number of units of the hidden layer."""
     held_out: Fraction | None = 0.1
@@ -33,7 +35,8 @@ class SimilarityOptions(Options):
 
 
 class MaLSTMOptions(Options):
-    """Task malstm: labelled pairs, distance of LSTM states (Mueller & Thyagarajan 2016)."""
+    """Task malstm: training on labelled pairs with the distance of LSTM states (Mueller &
+    Thyagarajan 2016)."""
 
     data: InputFiles
     """Files or folders of labelled pairs: SICK, or STS. If SICK's test pairs are present, its trial
@@ -56,23 +59,24 @@ class MaLSTMOptions(Options):
 
 
 class PhrasesOptions(Options):
-    """Task phrases: phrase pairs, contrastive margin on dot products (Zhou, Huang & Ji 2017)."""
+    """Task phrases: training on phrase pairs with a margin on dot products (Zhou, Huang & Ji
+    2017)."""
 
     table: InputFile
-    """Phrase pairs: a table of `paraloom papers extract-phrases`, PPDB, or tab-separated pairs. For
-    training on a task: the folder of SemEval-2013 5(a), or Turney's (2012) training questions."""
+    """Phrase pairs: a table of `paraloom papers extract-phrases`, PPDB, tab-separated pairs, or the
+    training data of a test: the folder of SemEval-2013 5(a), or the questions of Turney (2012)."""
     samples: Count = 29
     """Number k of random phrases that serve as negatives of each pair."""
     fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Random fraction of the training pairs to train on."""
     held_out: Rate = 0.1
-    """Fraction of the pairs for the test. The same fraction is used to choose the epoch. The test
-    is to find the paraphrase among 100 phrases."""
+    """Fraction of the pairs for the test, which is to find the paraphrase among 100 phrases.
+    Another fraction of the same size is held out to choose the epoch."""
     split: Literal["pairs", "phrases"] = "pairs"
     """pairs: hold out random pairs. phrases: hold out random phrases with all their pairs."""
     development: InputFile | None = None
     """Data with which the epoch is chosen, instead of held-out pairs: the folder of SemEval-2013
-    5(a) (its training set), or Turney's (2012) training questions."""
+    5(a), whose training set is used, or the training questions of Turney (2012)."""
     dropout: Rate = 0.5
     """Fraction of the components of each output vector that are set to zero."""
     train_words: bool = False
@@ -86,7 +90,8 @@ class PhrasesOptions(Options):
 
 
 class ContextOptions(Options):
-    """Task context: predict the sentences before and after each (Zhelezniak et al. 2018)."""
+    """Task context: training to predict the sentences before and after a sentence (Zhelezniak et
+    al. 2018)."""
 
     text: InputFiles
     """Files of contiguous text, which may be compressed."""
@@ -116,9 +121,9 @@ class ContextOptions(Options):
 
 
 class SystemOptions(EmbeddingOptions):
-    """The encoder and its training. If the papers agree on a value, it is the default.
+    """The encoder and its training. A value on which both papers agree is the default.
 
-    W&G is Wieting & Gimpel 2017. ParaNMT is Wieting & Gimpel 2018.
+    W&G is Wieting & Gimpel (2017), and ParaNMT is Wieting & Gimpel (2018).
     """
 
     tasks: ClassVar[dict[str, Task]] = {
@@ -162,7 +167,7 @@ class SystemOptions(EmbeddingOptions):
         if self.task != "paraphrases":
             if getattr(self, self.task) is None:
                 raise ValueError(
-                    f"{self.task}: is missing; task {self.task} reads its data from there"
+                    f"{self.task}: is missing; this section names the data of task {self.task}"
                 )
             for key in ("pairs", "development"):
                 if getattr(self, key) is not None:

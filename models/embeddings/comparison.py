@@ -1,4 +1,4 @@
-"""Functions that compare sentence vectors, and the models that an evaluation compares."""
+"""Functions that compare sentence vectors, and the type of a model that is evaluated."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 Vectors = NDArray[np.floating]  # vectors of n sentences, [n, dim]
 Scores = NDArray[np.float64]  # scores of n pairs, [n]
-Embed = Callable[[pa.StringArray], Vectors]  # from sentences [n] to vectors
+Embed = Callable[[pa.StringArray], Vectors]  # function from n sentences to vectors
 Compare = Callable[[Vectors, Vectors], Scores]
-"""A function from the vectors of n first and n second sentences to the scores of n pairs."""
+"""A function that computes scores of n pairs from the vectors of both sides."""
 
 
 def cosines(a: Vectors, b: Vectors) -> Scores:
-    """Return the cosine of each pair of rows, or 0 where a vector is zero."""
+    """Return the cosine of row i of `a` and row i of `b`, [n], or 0 if a row is zero."""
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     products = dots(a, b)
@@ -24,13 +24,13 @@ def cosines(a: Vectors, b: Vectors) -> Scores:
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Scale rows to length 1, [n, dim]. Zero rows remain zero."""
+    """Return the rows scaled to length 1, [n, dim]. Zero rows remain zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0))
 
 
 def dots(a: Vectors, b: Vectors) -> Scores:
-    """Return the dot product of each pair of rows."""
+    """Return the dot product of row i of `a` and row i of `b`, [n]."""
     found: Scores = np.einsum("ij,ij->i", np.asarray(a, np.float64), np.asarray(b, np.float64))
     return found
 
@@ -42,4 +42,4 @@ class ComparedModel(NamedTuple):
     embed: Embed
     compare: Compare = cosines
     scale: tuple[float, float] | None = None
-    """Lowest and highest label, if scores are predicted labels."""
+    """Lowest and highest label if the scores are predicted labels, otherwise None."""

@@ -118,7 +118,7 @@ class SentenceEncoder:
 
     @property
     def compare(self) -> Compare:
-        """Function from both sides' vectors to scores: predicted labels, dots or cosines."""
+        """Function that computes predicted labels, dot products or cosines from vectors."""
         if self.head is not None:
             predict: Compare = self.head.predict
             return predict
@@ -139,8 +139,8 @@ class SentenceEncoder:
     ) -> None:
         """Write the encoder's folder atomically, with `metrics` and a copy of the file `log`.
 
-        It prints a message if sentence-transformers needs Paraloom to load the folder, or if the
-        tokenisers disagree on some of the first `texts`.
+        Print a message if sentence-transformers needs Paraloom to load the folder, or if its
+        tokeniser differs from Paraloom's on some of the first `texts`.
         """
         with atomic_folder(folder) as temporary:
             found = self.write(temporary, texts)
@@ -157,7 +157,7 @@ class SentenceEncoder:
         elif (share := found["equal_sentences"]) != 1:
             say(
                 f"paraloom: {folder}: in sentence-transformers, {share:.2%} of sentences have the "
-                "same tokens"
+                "same tokens as in Paraloom"
             )
 
     def write(
@@ -165,9 +165,9 @@ class SentenceEncoder:
     ) -> dict[str, Any]:
         """Write the encoder's files into an existing folder.
 
-        If `native` is true, sentence-transformers loads the folder without Paraloom where possible,
-        with its class StaticEmbedding. The result says whether it does so (`native`). If so,
-        `equal_sentences` is the `equal_share` of `texts`.
+        If `native` is true, and StaticEmbedding of sentence-transformers can compute the encoder,
+        the folder can be loaded without Paraloom. The entry `native` of the result says whether it
+        can. If it can, the entry `equal_sentences` is the `equal_share` of `texts`.
         """
         vocabulary = next(iter(self.vocabularies.values()))
         average = type(self.encoder) is Average and vocabulary.kind == "words"
@@ -212,12 +212,12 @@ class SentenceEncoder:
 
 
 def _read_weights(folder: Path, *, native: bool) -> dict[str, Tensor]:
-    """Read the weights. The names in `native` folders are replaced by Paraloom's names."""
+    """Read the weights, and name them as in Paraloom. The names in a `native` folder differ."""
     found = _read_tensors(folder / _WEIGHTS)
     if not native:
         return found
     names = {_THEIR_NAME: _OUR_NAME, "emb_layer.weight": _OUR_NAME}
-    if (folder / "1_LSTM").exists():  # format 1 stored an LSTM as three modules of the library
+    if (folder / "1_LSTM").exists():  # format 1 stored an LSTM as three modules
         found |= _read_tensors(folder / "1_LSTM" / _WEIGHTS)
         for number, suffix in enumerate(("", "_reverse")):
             for gate in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):

@@ -26,24 +26,24 @@ _RUNTIME = ("checkpoint_every", "device")  # configuration keys that do not chan
 _TASKS = {"similarity", "malstm", "phrases", "context"}  # tasks of `paraloom.papers`
 _KEYS = {"cell", "scramble_variant", "scramble_swaps"}  # keys of `paraloom.papers`
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
-"""Removed configuration keys and their last values. Without them, old results would be outdated."""
+"""Removed configuration keys and their last values, which keep old results up to date."""
 
 
 class PairsOptions(Options):
-    """Files of pairs with the same columns. The key `pairs` is a list of such sources."""
+    """Files of pairs with the same columns. `pairs` is a list of such groups of files."""
 
     paths: InputFiles
     """Files of pairs (Parquet, tab-separated text, CSV or JSON Lines), and folders of Parquet
     files."""
     first: Column = "reference"
     """Column of the first sentence: a column name, or a number from 1 for files without a header.
-    If the names are the defaults, and the first line of a text file has neither name, columns 1 and
-    2 are read."""
+    If both names are the defaults, and the first line of a text file contains neither name, columns
+    1 and 2 are read."""
     second: Column = "translation"
     """Column of the paraphrase: a name or a number."""
     negative: Column | None = None
-    """Column of a hard negative, which is a sentence that is no paraphrase of the pair. It may be
-    empty. null: negatives come only from the other pairs."""
+    """Column of a hard negative, which is a sentence that is no paraphrase of the pair. Its fields
+    may be empty. null: negatives come only from other pairs."""
 
 
 class Task(NamedTuple):
@@ -54,7 +54,7 @@ class Task(NamedTuple):
 
 
 class EmbeddingOptions(Options):
-    """The encoder and its training. If the papers agree on a value, it is the default.
+    """The encoder and its training. A value on which both papers agree is the default.
 
     W&G is Wieting & Gimpel (2017), and ParaNMT is Wieting & Gimpel (2018).
     """
@@ -75,7 +75,7 @@ class EmbeddingOptions(Options):
     pairs: Annotated[list[PairsOptions], Field(min_length=1)] | None = None
     """Pairs to train on instead of the corpus; null: the corpus."""
     selection: str | None = None
-    """Name in `select.named` of the corpus to train on; null: the run's main corpus. An encoder may
+    """The corpus to train on, a name in `select.named`; null: the run's main corpus. An encoder may
     profit from more pairs than people want to read (choosing-pairs.md)."""
     language: str | None = None
     """Language code of the texts in `pairs`; null: `input.target_language`, or English without
@@ -91,13 +91,13 @@ class EmbeddingOptions(Options):
     hidden: Size | None = None
     """Dimension of the recurrent state in each direction; null: the dimension of word vectors."""
     combine: Literal["concat", "mean", "tanh"] = "concat"
-    """How the vectors of two directions are combined: concatenated, averaged, or by a tanh
+    """How the vectors of two directions are combined: by concatenation, by averaging, or by a tanh
     layer."""
     mix: Literal["concat", "add"] = "concat"
     """How the vectors of a mixture's encoders are combined: concatenated or added."""
     tags: bool | Literal["start", "end"] = False
-    """Tags added to every sentence: start and end tag (true), none (false), or only one of them
-    (W&G, footnote 4)."""
+    """Tags added to every sentence: a start tag and an end tag (true), no tag (false), or only the
+    named tag (W&G, footnote 4)."""
     initial_vectors: Literal["auto"] | Annotated[str, InputPath(keyword=AUTO)] | None = AUTO
     """Initial word vectors: a file in text form (PARAGRAM, GloVe) or in word2vec's binary form,
     plain or compressed; null: random vectors. auto: the run's own PARAGRAM vectors if they exist
@@ -113,18 +113,18 @@ class EmbeddingOptions(Options):
     batch_size: Count = 100
     """Pairs in a mini-batch; each mini-batch is one optimiser step."""
     mega_batch: Count = 40
-    """M: number of mini-batches among whose sentences negatives are chosen; 1: each mini-batch
-    separately."""
+    """M: number of mini-batches in a mega-batch, among whose sentences negatives are chosen; 1:
+    negatives are chosen within each mini-batch."""
     negatives: Literal["other", "same", "both"] = "same"
-    """Side of the other pairs from which a sentence's negative is chosen: the sentence's own side
-    (same, as in W&G 3.2.1), the other side, or both."""
+    """Side of other pairs from which a sentence's negative is chosen: the side of the sentence
+    (same, as in W&G 3.2.1), the opposite side (other), or both sides."""
     margin: PositiveNumber = 0.4
     """δ of the loss: minimum difference between the similarity of the paraphrase and the similarity
     of the negative."""
     learning_rate: PositiveNumber = 0.001
     """Step size of Adam."""
     clip: PositiveNumber | None = None
-    """Maximum norm of the gradient, which is scaled down if it is larger; null: no maximum."""
+    """Gradients with a larger norm are scaled down to this norm; null: no maximum."""
     lambda_c: NonNegativeNumber = 0.0
     """λ_c: factor of the regularisation ‖W‖² of all weights W except word vectors (W&G, Eq. 2)."""
     lambda_w: NonNegativeNumber = 0.0
@@ -143,7 +143,7 @@ class EmbeddingOptions(Options):
     """Steps between checkpoints, from which an interrupted training resumes."""
     development: InputFile | InputFiles | None = None
     """Development data of the task paraphrases: a file or folder of STS or SICK, a file of
-    judgments, or a list of them. The weights with the best mean Pearson correlation over the data
+    judgments, or a list of paths. The weights with the best mean Pearson correlation over the data
     sets are kept. null: the last weights are kept."""
     evaluate_every: Count | None = None
     """Steps between evaluations on `development`, rounded up to whole mega-batches. null: only at
@@ -172,9 +172,10 @@ class EmbeddingOptions(Options):
             raise ValueError("patience: needs development data; set development")
 
     def chosen(self) -> dict[str, Any]:
-        """Return the values of the configuration keys in use, for JSON and the keys of results.
+        """Return the values of the configuration keys in use, on which results' keys depend.
 
-        A key whose value and default are null is omitted. So a new key outdates no finished stage.
+        A configuration key whose value and default are null is omitted. Adding such a key to this
+        class therefore outdates no results.
         """
         values, fields = self.model_dump(), type(self).model_fields
         return {
@@ -203,11 +204,11 @@ class EmbeddingOptions(Options):
         return "cosine"
 
     def open_head(self, settings: dict[str, Any]) -> Any:
-        """Return the head with these settings, which the task trains together with the encoder."""
+        """Return the head that the task trains together with the encoder, from its settings."""
         raise ValueError(f"head: {settings.get('name')} is for `paraloom papers`")
 
     def completed(self, encoder: Any, words: int) -> Any:
-        """Return the encoder with the modules of the task, for a vocabulary of `words` entries."""
+        """Return the encoder with the task's modules added. `words` is the vocabulary's size."""
         return encoder
 
     @property
@@ -223,11 +224,11 @@ class EmbeddingOptions(Options):
 
 
 KNOWN: list[type[EmbeddingOptions]] = [EmbeddingOptions]
-"""Classes of options. The last one is used for configurations and saved encoders."""
+"""Classes of options. Configurations and saved encoders are read as the last class."""
 
 
 def read_options(values: Any) -> EmbeddingOptions:
-    """Convert a mapping to options of the class `KNOWN[-1]`. Options are returned unchanged."""
+    """Convert a mapping to the class `KNOWN[-1]`. An object of this class is returned unchanged."""
     options: EmbeddingOptions = KNOWN[-1].of(values) if isinstance(values, Mapping) else values
     return options
 
@@ -248,7 +249,7 @@ AnyEmbeddingOptions = Annotated[SerializeAsAny[EmbeddingOptions], BeforeValidato
 
 
 class ParagramOptions(Options):
-    """Training of word vectors on phrase pairs, with averages of vectors and the margin loss."""
+    """Training of word vectors on phrase pairs. A phrase is encoded as the mean of its words."""
 
     dim: Size = 300
     """Dimension of word vectors."""
@@ -277,13 +278,13 @@ class _Settings(BaseModel):
 class Loading(_Settings):
     """How sentence-transformers loads an encoder's folder."""
 
-    native: bool  # whether it loads the folder with its own class
+    native: bool  # whether it loads the folder with its class StaticEmbedding
 
 
 class EncoderSettings(_Settings):
     """The file config.json in the folder of an encoder. The file is not trusted."""
 
-    format: Literal[1, 2]  # 1: version 0.2. Increase it if older code cannot read new folders
+    format: Literal[1, 2]  # 1: Paraloom 0.2. Increase if older code cannot read new folders
     options: Annotated[EmbeddingOptions, BeforeValidator(_read_saved)]
     vocabularies: dict[str, int]  # number of entries by kind
     language: str = ENGLISH

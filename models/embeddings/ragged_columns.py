@@ -48,7 +48,7 @@ def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.
 
 
 def take(column: RaggedIds, rows: NDArray[np.integer]) -> RaggedIds:
-    """Return the sentences with the indices `rows`, which may be repeated."""
+    """Return the sentences with the indices `rows`. An index may occur repeatedly."""
     starts = column.offsets[rows]
     lengths = column.offsets[rows + 1] - starts
     return RaggedIds(column.ids[ranges(starts, lengths)], offsets_of(lengths))

@@ -32,7 +32,8 @@ _CASED = r"[\p{Ll}\p{Lu}]"
 _AFTER_HYPHEN = rf"\p{{L}}\p{{N}}\s{_GAP}\p{{Po}}"
 
 _APOSTROPHES = {"fr": "left", "it": "left", "fi": "alone", "sv": "alone"}
-"""Whether an apostrophe belongs to the left word or to none. The default is the right word."""
+"""Whether an apostrophe is part of the word on its left, or a separate token. In other languages,
+the apostrophe is part of the word on its right."""
 _COLONS = ("fi", "sv")  # languages in which a colon between letters is part of the word
 
 
@@ -58,7 +59,7 @@ def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
 def equal_share(
     tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[pa.StringArray]
 ) -> float:
-    """Return the share of the first 4000 texts with the same ids from tokeniser and vocabulary."""
+    """Return the share of the first 4000 texts whose ids in tokeniser and vocabulary are equal."""
     rows = (row for text in texts for row in text.drop_null().to_pylist())
     if not (sentences := list(islice(rows, _COMPARED))):
         return 1.0
@@ -81,20 +82,21 @@ def _stop(code: str) -> str:
     start = rf"(?:\A|[^{_WORD}.{_H}']|[{_H}]{{2}}'?|\A'|[^{_WORD}.{_H}']'{apostrophe})"
     conditions = [  # cheap conditions first, and slow look-behinds last
         rf"\.(?![\p{{Nd}}\p{{Ll}}\p{{Lu}}])(?<=[{_WORD}{_H}']\.)",
-        # not the last full stop of U.S.
+        # except the last full stop of abbreviations such as U.S.
         rf"(?!(?<=\.{_CASED}\.)(?<={start}[{_ALPHA}.]{{0,40}}\.{_CASED}\.))",
-        # not after a single letter that a lower-case word or a hyphen follows
+        # except a full stop between a single letter and a lower-case word or hyphen
         rf"(?!(?={_SPACE}*\p{{Ll}}|\p{{Pd}})(?<={_CASED}\.)(?<={start}[{_ALPHA}]{{0,40}}{_CASED}\.))",
     ]
-    if always:  # not after Mr
+    if always:  # except after Mr
         conditions.append(rf"(?<!{start}(?:{always})\.)")
-    if before_number:  # not after No, if a number follows
+    if before_number:  # except between No and a number
         conditions.append(rf"(?!(?={_SPACE}+\p{{Nd}})(?<={start}(?:{before_number})\.))")
     return "".join(conditions)
 
 
 def _abbreviations(code: str) -> tuple[str, str]:
-    """Return two patterns of Moses' abbreviations: for any position, and only before numbers."""
+    """Return a pattern of Moses' abbreviations, and a pattern of the abbreviations that Moses only
+    recognises before numbers."""
     folder = files("mosestokenizer") / "share" / "nonbreaking_prefixes"
     path = folder / f"nonbreaking_prefix.{code}"
     if not path.is_file():  # Moses' default
@@ -103,7 +105,8 @@ def _abbreviations(code: str) -> tuple[str, str]:
     before_number: list[str] = []
     for line in path.read_text("utf-8").split("\n"):
         word, *rest = line.split() or [""]
-        if any(map(str.isalpha, word)) and not word.startswith("#"):  # numbers have no effect
+        # Entries without letters have no effect.
+        if any(map(str.isalpha, word)) and not word.startswith("#"):
             escaped = "".join(c if c.isalnum() else rf"\x{{{ord(c):x}}}" for c in word)
             (before_number if rest == ["#NUMERIC_ONLY#"] else always).append(escaped)
     return "|".join(always), "|".join(before_number)

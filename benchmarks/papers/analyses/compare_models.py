@@ -1,4 +1,4 @@
-"""Labelled pairs whose scores by two models have the most different errors (W&G 2017, 5.1)."""
+"""Labelled pairs on which the errors of two models differ most (W&G 2017, 5.1)."""
 
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
@@ -33,8 +33,8 @@ def disagreements(
     """Find the pairs for which the absolute errors of the models differ most.
 
     Cosines are rescaled linearly, so that their range in a data set becomes the range of labels.
-    The result has `count` pairs on which the second model is better, and `count` pairs on which the
-    first model is better.
+    Return up to `count` pairs on which the second model is better, and up to `count` pairs on which
+    the first model is better.
     """
     found: list[tuple[float, Disagreement]] = []  # (advantage of the second model, pair)
     for pairs in data:
@@ -64,7 +64,7 @@ def _on_scale(model: ComparedModel, scored: Scores, data: LabelledPairs) -> Scor
 
 def command(
     model: Annotated[
-        list[str], typer.Option(metavar="DIR", help="Folder of an encoder; give it twice.")
+        list[str], typer.Option(metavar="DIR", help="Folder of an encoder; give --model twice.")
     ],
     count: Annotated[int, typer.Option(metavar="N", help="Pairs to print for each model.")] = 10,
     sts: Sts = None,

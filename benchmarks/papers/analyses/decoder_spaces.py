@@ -1,4 +1,4 @@
-"""Comparison of the sentence vectors of an encoder with decoders (Zhelezniak et al. 2018)."""
+"""Comparison of an encoder's vectors with its decoders' states (Zhelezniak et al. 2018)."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -28,14 +28,15 @@ class Space(NamedTuple):
 
     vector: Vector
     steps: int = 0
-    """Number of words to unroll the decoders for; 0: use the output of the encoder."""
+    """Number of words for which decoders are unrolled; 0: use the output of the encoder."""
 
     def __str__(self) -> str:
         return f"{self.vector} {self.steps}" if self.steps else self.vector
 
 
 Correlations = dict[str, dict[str, Any]]
-"""Mean Pearson (`dot`) and Spearman (`dot_spearman`) correlation × 100, by group of data sets."""
+"""Mean correlations × 100 by group of data sets: Pearson (`dot` and `cosine`) and Spearman
+(`dot_spearman` and `cosine_spearman`)."""
 
 
 def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
@@ -61,7 +62,8 @@ def compare_spaces(
     steps: int = 10,
     agree: Callable[[Scores, LabelledPairs], Any] = _agree,
 ) -> dict[Space, Correlations]:
-    """Return the correlations of each space with up to `steps` steps (Tables 1, 4 and 5)."""
+    """Return the correlations in each space, for decoders unrolled for 1 to `steps` words (Tables
+    1, 4 and 5)."""
     found: dict[Space, Correlations] = {}
     for pairs in data:
         text = pa.concat_arrays([pairs.first, pairs.second])
@@ -94,7 +96,7 @@ def _context(model: SentenceEncoder) -> Context:
     if not isinstance(model.encoder, Context):
         raise UserError(
             f"a {model.options.model} of task {model.options.task} has no decoders; "
-            "train one with embeddings.task: context"
+            "train an encoder with embeddings.task: context"
         )
     return model.encoder
 

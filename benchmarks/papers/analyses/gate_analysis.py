@@ -73,7 +73,8 @@ def gate_norms(
 def labels_of(
     parser: Parser, sentences: Iterable[Sequence[str]]
 ) -> Iterator[list[tuple[str, str]]]:
-    """Yield a list for each sentence, with (part of speech or `–`, dependency label) by token."""
+    """Yield (part of speech, dependency label) of each token, as a list for each sentence. A
+    missing part of speech is `–`."""
     from spacy.tokens import Doc
 
     vocabulary = parser.pipeline.vocab

@@ -41,9 +41,10 @@ def find_tasks(names: Sequence[str]) -> dict[str, Any]:
 def run_mteb(
     models: Sequence[OpenedModel], tasks: Mapping[str, Any], data: Sequence[LabelledPairs]
 ) -> dict[str, Any]:
-    """Run tasks. If `data` lacks pairs of a task, mteb downloads them, and `local` is false.
+    """Run tasks. Return the main score × 100 of each task and model.
 
-    `main_score` is the name of the score. The scores of the models are multiplied by 100.
+    `main_score` is the name of the score. `local` says whether `data` contains the task's pairs.
+    Otherwise mteb downloads the pairs.
     """
     import mteb
 
@@ -94,7 +95,7 @@ def _score(model: OpenedModel, name: str, task: Any) -> float:
         given = MTEBEncoder(ModelMeta.create_empty(), model.encoder)
     with (
         in_one_line(f"{name}: mteb cannot run it on {model.name}"),
-        warnings.catch_warnings(action="ignore"),  # about names in sentence-transformers
+        warnings.catch_warnings(action="ignore"),  # warnings about names in sentence-transformers
     ):
         settings = {"cache": None, "co2_tracker": False, "show_progress_bar": False}
         sizes = {"batch_size": model.batch_sizes[0]}
@@ -131,7 +132,7 @@ def command(
     json: JsonFile = None,
 ) -> None:
     """Only the English part of a task is run. STS and SICK tasks read the data in --sts and --sick
-    if they are complete. mteb downloads all other data.
+    if the task's data are complete. mteb downloads all other data.
     """
     found = find_tasks([name.strip() for name in tasks.split(",")])
     data = [*(read_sts(sts) if sts else []), *(read_sick(sick) if sick else [])]

@@ -129,7 +129,7 @@ def _rows(part: Path) -> Iterator[tuple[int, str, str]]:
 def find_phrases(pairs: PairText) -> pa.Table:
     """Return the phrase table of a block of sentence pairs.
 
-    Words consist of letters, and a phrase of each pair has several words (Zhou et al. 2017).
+    Words consist of letters, and one or both phrases have several words (Zhou et al. 2017).
 
     >>> pairs = PairText(pa.array(["It is very big ."]), pa.array(["It is huge ."]))
     >>> find_phrases(pairs).to_pylist()[0]
@@ -165,8 +165,8 @@ def merge_phrases(tables: Iterable[pa.Table]) -> pa.Table:
 def _gaps(reference: TokenIds, translation: TokenIds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Find the n pairs of spans between aligned words. One span of a pair may be empty.
 
-    Returns the starts and the ends of the spans on both sides, int64 [2, n] each; and whether there
-    is an aligned word before and after the spans, bool [n, 2].
+    Returns three arrays: the starts of the spans on both sides, int64 [2, n], the ends of the
+    spans, int64 [2, n], and whether an aligned word precedes and follows the spans, bool [n, 2].
     """
     ids, other_ids = reference.ids.tolist(), translation.ids.tolist()
     offsets, other_offsets = reference.offsets.tolist(), translation.offsets.tolist()

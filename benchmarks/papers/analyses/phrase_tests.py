@@ -34,7 +34,8 @@ def choose(
 ) -> NDArray[np.bool_]:
     """Return whether the model finds each pair's paraphrase, bool [n] (Zhou et al. 2017).
 
-    A right phrase must score higher than `among` − 1 phrases, sampled from the distinct `others`.
+    The paraphrase must score higher than `among` − 1 phrases, which are sampled from `others`. The
+    phrases in `others` must be distinct.
     """
     if len(others) < among + 1:
         raise UserError(f"{len(others)} phrases are too few to choose among {among}")
@@ -74,7 +75,7 @@ def _sample(random: np.random.Generator, rows: int, count: int, size: int) -> ND
 
 
 class WordsAndPhrases(NamedTuple):
-    """n pairs of SemEval-2013 task 5(a)."""
+    """n pairs of a word and a phrase from SemEval-2013 task 5(a)."""
 
     words: pa.StringArray
     phrases: pa.StringArray
@@ -167,7 +168,7 @@ def read_turney2012(path: Path | str) -> list[Question]:
     for number, columns in enumerate(_columns(Path(path), "|", 8, form), 1):
         stem, *choices = columns
         if len(stem.split()) != 2:
-            raise UserError(f"{path}, row {number}: the stem {stem!r} has not two words")
+            raise UserError(f"{path}, row {number}: the stem {stem!r} must have two words")
         questions.append(Question(" ".join(stem.split()), tuple(choices)))
     return questions
 
@@ -176,8 +177,8 @@ def turney2012(model: ComparedModel, questions: list[Question]) -> dict[str, flo
     """Return the percentage of questions whose solution scores highest, for 5 and 10 choices.
 
     The 10 choices are the 5 choices compared with the stem, and again compared with the reverse
-    stem. A model that ignores word order then has half the percentage (Zhou et al. 2017, Table 1).
-    If t choices have the highest score, the solution counts as 1/t.
+    stem. A model that ignores word order then has half its percentage for 5 choices (Zhou et al.
+    2017, Table 1). If the solution is among t choices with the highest score, it counts as 1/t.
     """
     stems = [question.stem for question in questions]
     reverse = [question.reverse for question in questions]

@@ -31,7 +31,7 @@ from paraloom.pipeline.run.folder import as_made, is_run, read_run
 
 SIDES = ("reference", "translation")
 SAMPLED = 100_000
-"""Number of pairs to sample for entropies, which grow with the number of pairs. As in the paper."""
+"""Number of pairs to sample for entropies, as in the paper. Entropies grow with this number."""
 
 _BATCH = 16_384  # number of rows in memory
 _MERGED = 64  # number of batches before their counts are merged
@@ -279,8 +279,8 @@ def _print(corpora: Sequence[Mapping[str, Any]], idf: str, spacy: str | None) ->
     parses = f"root and its dependents, by {spacy}" if spacy else "left out (–) without --spacy"
     shown.caption_justify = "left"
     shown.caption = (
-        "Tokens and IDF: of sentences. Entropies: of −ln p, in nats, over words and over parses of "
-        f"at most about {SAMPLED:,} pairs. Genres: shares of pairs, by CzEng's ids. "
-        f"IDF: {idf}. Parses: {parses}."
+        "Tokens and IDF are measured per sentence. Entropies are means of −ln p, in nats, over the "
+        f"words or parses of at most about {SAMPLED:,} pairs. Genres are shares of pairs, by "
+        f"CzEng's ids. IDF: {idf}. Parses: {parses}."
     )
     console(max(120, 40 + 26 * len(corpora))).print(shown)

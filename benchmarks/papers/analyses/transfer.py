@@ -64,7 +64,7 @@ def evaluate(embed: Embed, task: TransferTask, *, seed: int = 1) -> TaskScores:
 def predictions(
     embed: Embed, task: TransferTask, *, seed: int = 1
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the predicted labels and the true labels of `evaluate`."""
+    """Return the predicted labels and the true labels that `evaluate` compares."""
     features, labels = _features(embed, task.train), task.train.labels
     if task.test is not None:
         other = _features(embed, task.test)

@@ -147,7 +147,7 @@ def _rows(path: Path, format: TextFormat) -> Iterator[tuple[int, str]]:
 
 
 def edges(offsets: NDArray[np.int64], *, head: bool = True, tail: bool = True) -> NDArray[np.bool_]:
-    """Mark the first and the last element of each ragged row, which must not be empty."""
+    """Return a mask of the first and last element of each ragged row. No row may be empty."""
     mask = np.zeros(offsets[-1], bool)
     if head:
         mask[offsets[:-1]] = True

@@ -57,7 +57,8 @@ def read_phrase_pairs(path: Path | str, known: pa.StringArray | None = None) -> 
 
 
 def usable(pairs: PhrasePairs, known: pa.StringArray | None = None) -> PhrasePairs:
-    """Return the pairs of different phrases of letters and spaces, not both of a single word.
+    """Return the pairs of different phrases that consist of letters and spaces. At least one phrase
+    of a pair must have several words.
 
     Args:
         known: the words that phrases may contain. By default, all words are allowed.
@@ -80,10 +81,10 @@ class PhraseSplit(NamedTuple):
 
 
 def split(pairs: PhrasePairs, held_out: float, by: HeldOut = "pairs") -> PhraseSplit:
-    """Split pairs by a hash. Test and development pairs are a share `held_out` each.
+    """Split pairs by a hash. The test pairs are a share `held_out`, as are the development pairs.
 
-    With `by="phrases"`, these are shares of the phrases, which are held out with all their pairs.
-    At least one phrase of a test pair then does not occur in training.
+    With `by="phrases"`, shares of the phrases are held out, with all pairs that contain them. At
+    least one phrase of a test pair then does not occur in training.
     """
     texts = [pc.binary_join_element_wise(*pairs, "\t")] if by == "pairs" else list(pairs)
     hashes = np.min([text_hashes(text) for text in texts], axis=0)

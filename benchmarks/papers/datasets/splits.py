@@ -1,4 +1,4 @@
-"""Splits of labelled pairs, and more training pairs with synonyms."""
+"""Splits of labelled pairs, and additional training pairs in which synonyms replace words."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -41,8 +41,8 @@ def split(
     sets = [data for path in paths for data in read_labelled(path)]
     if len({data.scale for data in sets}) > 1:
         raise UserError(
-            f"{', '.join(paths)}: SICK's labels go from 1 to 5, those of STS from 0 to 5: "
-            "train on one of them"
+            f"{', '.join(paths)}: SICK's labels go from 1 to 5, and STS's labels from 0 to 5; "
+            "train on SICK or on STS"
         )
     if sets[0].scale == STS_SCALE:
         first, second, third = zip(*(shares(data, STS_SHARES) for data in sets), strict=True)
@@ -65,7 +65,7 @@ def split(
 
 
 def shares(data: LabelledPairs, sizes: Sequence[float]) -> list[LabelledPairs]:
-    """Split a data set at random into parts whose shares are `sizes`. The seed is its name."""
+    """Split a data set at random into parts with the shares `sizes`. The set's name is the seed."""
     name = f"{data.group} {data.name}"
     random = np.random.default_rng(xxhash.xxh3_64_intdigest(name.encode()))
     order = random.permutation(len(data))
@@ -131,7 +131,7 @@ def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
             if line.startswith("  "):  # a line of the licence
                 continue
             with in_one_line(f"{file}: line {number} is no synset"):
-                # offset, file, type, number of words (hexadecimal), (word, sense number) …
+                # A line is: offset, file, type, number of words (hexadecimal), (word, sense) …
                 fields = line.split(" ")
                 words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
             # Adjectives may end in a marker, as in galore(ip).
@@ -141,7 +141,7 @@ def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
 def augmented(data: LabelledPairs, synonyms: Synonyms, count: int, *, seed: int) -> LabelledPairs:
     """Return `count` copies of random pairs, in which words are replaced by random synonyms.
 
-    In each pair, r words are replaced, where P(r) = 2⁻ʳ, or fewer if fewer words have synonyms.
+    In each pair, r words are replaced with the probability 2⁻ʳ, or fewer if fewer have synonyms.
     """
     random = Random(f"augment {seed}")
     sides = data.first.to_pylist(), data.second.to_pylist()

@@ -42,7 +42,7 @@ class TransferTask:
 
 
 class _Form:
-    """A published form of a task: reader, training files, and test files in order of preference."""
+    """A published form of a task: a reader, training files, and test files, the preferred first."""
 
     def __init__(self, read: _Reader, *train: str, **tests: str) -> None:
         self.read, self.train, self.tests = read, train, tests
@@ -115,7 +115,7 @@ def _rows(pattern: str, expected: str, *, header: bool = False) -> _Reader:
     return read
 
 
-# `label text`. In TREC, the label is the first part of `LABEL:fine`.
+# Each line is `label text`. In TREC, the label is the first part of `LABEL:fine`.
 _label_first = _rows(
     r"\s*(?=\S)(?P<label>[^ :]*)[^ ]* (?P<first>.*\S)\s*", "no text after the label {!r}"
 )

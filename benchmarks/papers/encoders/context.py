@@ -1,7 +1,8 @@
 """An encoder with decoders of the neighbouring sentences (Zhelezniak et al. 2018).
 
-Decoders predict the sentences before and after a sentence from its vector h. Sentences with similar
-neighbours have a large dot product of h (BOW decoders) or of the decoders' states (GRU decoders).
+Decoders predict the sentences before and after a sentence from its vector h. Two sentences with
+similar neighbours have a large dot product of their vectors h (BOW decoders) or of the states of
+their decoders (GRU decoders).
 """
 
 from typing import Literal, NamedTuple
@@ -71,7 +72,7 @@ class Context(Encoder):
         for name, parameter in self.named_parameters():
             if parameter.dim() > 1:
                 nn.init.uniform_(parameter, -INITIAL_RANGE, INITIAL_RANGE)
-            elif "bias" in name:  # the other vectors are gains of 1
+            elif "bias" in name:  # all other vectors are gains and stay 1
                 nn.init.zeros_(parameter)
 
     @property
@@ -97,7 +98,7 @@ class Context(Encoder):
     def unroll(self, codes: Tensor, steps: int) -> list[Tensor]:
         """Return the states of each decoder, [n, steps, hidden].
 
-        A decoder reads the mean word vector under the distribution that it predicted before.
+        A decoder reads the mean word vector under the distribution of its last prediction.
         """
         matrix = self.encoder.input.table
         vectors = matrix.current() if matrix.trained else matrix.weight

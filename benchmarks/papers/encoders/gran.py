@@ -64,8 +64,8 @@ class GRAN(nn.Module):
         return self.variant in (1, 2, 5)
 
     def averaged_gate(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
-        """Return the first gate, [nodes, dim] in (0, 1), and the trie. The variant must have
-        `averages_gated`."""
+        """Return the first gate, [nodes, dim] in (0, 1), and the trie. `averages_gated` must be
+        true."""
         assert self.averages_gated
         *_, gates, trie = self._read(batch)
         return torch.sigmoid(gates[:, : self.dim]), trie

@@ -48,11 +48,11 @@ class SteppedGRU(nn.Module):
     dim: int
 
     def from_inputs(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the words' terms of gates, [n, 2 hidden], and of candidates, [n, hidden]."""
+        """Return the words' terms in the gates, [n, 2 hidden], and the candidates, [n, hidden]."""
         raise NotImplementedError
 
     def following(self, gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
-        """Return the states that follow `before`, [n, hidden]. Other arguments: `from_inputs`."""
+        """Return the states after `before`, [n, hidden], given the output of `from_inputs`."""
         raise NotImplementedError
 
     def forward(
@@ -97,7 +97,7 @@ class ChoGRU(SteppedGRU):
         self.candidate_from_states = nn.Linear(hidden, hidden, bias=False)
 
     def from_inputs(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Return W_z x and Wᵣ x, and W x."""
+        """Return W_z x and Wᵣ x in one tensor, and W x in another tensor."""
         gates, candidates = torch.split(self.from_words(vectors), [2 * self.dim, self.dim], dim=1)
         return gates, candidates
 
@@ -169,7 +169,7 @@ def recurrent(
     def build(input: Input, options: EmbeddingOptions) -> Recurrent:
         cell, size = cell_of(options), options.hidden or input.dim
         if cell not in ("torch", "peephole"):
-            raise ValueError(f"cell: {cell}, but only a GRU can be; an LSTM is torch or peephole")
+            raise ValueError(f"cell: {cell} is for a GRU; an LSTM can be torch or peephole")
         networks: list[nn.Module] = []
         for backward in (False, True)[: 1 + both]:
             lstm = LSTM(input.dim, size, peepholes=cell == "peephole", backward=backward)
@@ -184,5 +184,5 @@ def gru(input: Input, options: EmbeddingOptions) -> Recurrent:
     kinds: dict[str, type[GRU | SteppedGRU]]
     kinds = {"torch": GRU, "cho": ChoGRU, "normalised": NormalisedGRU}
     if (cell := cell_of(options)) not in kinds:
-        raise ValueError(f"cell: {cell}, but a GRU has none")
+        raise ValueError(f"cell: {cell} is for an LSTM; a GRU can be torch, cho or normalised")
     return Recurrent(input, [kinds[cell](input.dim, options.hidden or input.dim)], "last")

@@ -58,7 +58,7 @@ def train(
 def untrained(
     options: SystemOptions, texts: Iterable[pa.StringArray], seed: int, language: str = ENGLISH
 ) -> SentenceEncoder:
-    """Return a new model. Unless there are initial vectors, the word vectors are uniform."""
+    """Return a new model. Without initial vectors, word vectors are random and uniform."""
     model = new_model(options, texts, seed, language=language)
     assert isinstance(model.encoder, Context)
     if not options.vector_file:
@@ -119,7 +119,7 @@ def expanded(model: SentenceEncoder, larger: WordVectors) -> tuple[SentenceEncod
     if len(shared) < larger.dim:
         raise UserError(
             f"embeddings.context.expand: {len(shared)} of the text's words have vectors there, "
-            f"but a map from {larger.dim} dimensions needs as many"
+            f"but a map from {larger.dim} dimensions needs {larger.dim} words"
         )
     weight = matrix.current()
     linear = np.linalg.lstsq(

@@ -110,7 +110,7 @@ class PhraseData(NamedTuple):
 def read_phrase_data(section: PhrasesOptions, known: pa.StringArray | None) -> PhraseData:
     """Read a phrase table, or the training data of SemEval-2013 5(a) or Turney (2012).
 
-    Only phrase tables have test pairs here, because the test sets of the tasks are published.
+    Only phrase tables yield test pairs, because both tasks have published test sets.
     """
     path = Path(section.table)
     if path.is_dir():
@@ -195,7 +195,7 @@ class PhraseExamples(Pool["PhraseExamples"]):
         return len(self.left)
 
     def take(self, rows: NDArray[np.int64]) -> Self:
-        """Return the pairs of `rows`, in their order."""
+        """Return the pairs with the indices `rows`, in this order."""
         contrasts = None if self.contrasts is None else self.contrasts[rows]
         return type(self)(self.left[rows], self.right[rows], contrasts)
 
@@ -203,7 +203,7 @@ class PhraseExamples(Pool["PhraseExamples"]):
 def examples_of(
     data: PhraseData, vocabularies: Mapping[Kind, Vocabulary]
 ) -> tuple[PhraseExamples, Sentences]:
-    """Return the pairs, and the distinct phrases as ids. Pairs of equal ids are left out."""
+    """Return the pairs, and the distinct phrases as ids. Pairs with equal ids are left out."""
     ids = ids_by_kind(vocabularies, data.phrases)
     _, first, row = np.unique(
         fingerprints(next(iter(ids.values()))), return_index=True, return_inverse=True

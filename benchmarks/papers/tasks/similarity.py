@@ -47,7 +47,7 @@ class LabelledExamples(Pool["LabelledExamples"]):
         return cls(first, second, torch.from_numpy(data.scores).float())
 
     def take(self, rows: NDArray[np.int64]) -> Self:
-        """Return the pairs of `rows`, in their order."""
+        """Return the pairs with the indices `rows`, in this order."""
         first, second = (take_all(side, rows) for side in (self.first, self.second))
         return type(self)(first, second, self.labels[rows])
 
@@ -100,7 +100,7 @@ class LabelTrainer(Trainer[LabelledExamples]):
         return torch.optim.Adadelta(weights, 1.0, rho=0.95, eps=1e-6)
 
     def seed_noise(self) -> None:
-        """Seed the noise at the beginning of an epoch."""
+        """Seed the dropout at the beginning of an epoch."""
         if self.progress.row == 0:
             torch.manual_seed((self.seed << 20) + self.progress.epoch)
 
@@ -131,7 +131,7 @@ class LabelTrainer(Trainer[LabelledExamples]):
 
 
 def label_errors(model: ComparedModel, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
-    """Return the errors and correlations of predicted labels, by data set, and their `mean`."""
+    """Return the errors and correlations of predicted labels, by data set and as a `mean`."""
     found: dict[str, Any] = {}
     for data in sets:
         predicted = scores(model.embed, data, model.compare)
@@ -182,7 +182,7 @@ def trained_model(options: EmbeddingOptions, folder: str) -> SentenceEncoder:
     """Load a trained model, to continue its training with other options."""
     if options.vector_file:
         raise UserError(
-            f"embeddings.initial_vectors: the model {folder} brings its own vectors; take one away"
+            f"embeddings.initial_vectors: the model {folder} has its own vectors; remove one option"
         )
     found = load_encoder(folder, device=str(device_of(options)))
     shape = {name: getattr(found.options, name) for name in SHAPE}

@@ -1,4 +1,4 @@
-"""Vectors and scores of lines, computed in constant memory."""
+"""Computation of the vectors and scores of lines in constant memory."""
 
 import codecs
 import fcntl
@@ -41,7 +41,7 @@ def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
 def similarity_lines(
     embed: Embed, lines: IO[bytes], out: BinaryIO, compare: Compare = cosines
 ) -> None:
-    """Write the score of each line, which has two tab-separated sentences."""
+    """Write the score of the two tab-separated sentences on each line."""
     count = 0
     for batch in line_batches(lines):
         pairs = [line.split("\t") for line in batch]

@@ -1,8 +1,8 @@
 """Evaluation of encoders on labelled pairs, by data set and year, and by MTEB's protocol.
 
-MTEB (mteb 2.26, main score `cosine_spearman`) treats all test pairs of a year as one set. STS13
-does not include SMT. STS17 is the data set en-en, STSBenchmark is the test set, and SICK-R includes
-all three SICK files.
+MTEB (mteb 2.26, main score `cosine_spearman`) treats all test pairs of a year as one set. MTEB's
+task STS13 does not include SMT. STS17 is the data set en-en, STSBenchmark is the test set of the
+STS Benchmark, and SICK-R includes all three SICK files.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class LabelCorrelation(NamedTuple):
 
 
 class Benchmark(NamedTuple):
-    """Data sets that MTEB's protocol treats as one: a year of STS, the STS Benchmark, or SICK."""
+    """Data sets that MTEB pools into one set: a year of STS, the STS Benchmark, or SICK."""
 
     name: str
     task: str  # name of MTEB's task
@@ -61,8 +61,8 @@ class Benchmark(NamedTuple):
 
 
 def benchmarks(data: Sequence[LabelledPairs]) -> list[Benchmark]:
-    """Return the benchmarks in data sets. Of the STS Benchmark, only the test set is used, or else
-    the development set. Training sets are ignored."""
+    """Return the benchmarks that `data` contains. Of the STS Benchmark, only the test set is used
+    or, without a test set, the development set. Training sets are ignored."""
     found = []
     for group in dict.fromkeys(pairs.group for pairs in data):
         sets = {pairs.name: i for i, pairs in enumerate(data) if pairs.group == group}
@@ -94,7 +94,8 @@ class Report:
     mteb: list[list[float]]  # [models][benchmarks]
 
     def mean(self, model: int, group: str) -> LabelCorrelation:
-        """Return the mean over a group's data sets, or NaN if a correlation is undefined."""
+        """Return the mean correlations of the model with the index `model` over a group's data
+        sets. A mean is NaN if a correlation is undefined."""
         pairs = zip(self.data, self.correlations[model], strict=True)
         found = [correlation for data, correlation in pairs if data.group == group]
         return LabelCorrelation(*(float(column) for column in np.mean(found, axis=0)))
@@ -208,8 +209,8 @@ def embed_pairs(
 
 
 def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -> LabelCorrelation:
-    """Return Pearson's r and Spearman's ρ, × 100. Equal values have their mean rank."""
-    # Ignore rounding errors: 1e-9 is much less than the resolution of a float32 cosine.
+    """Return Pearson's r and Spearman's ρ, × 100. Equal values get the mean of their ranks."""
+    # Values that differ only by rounding errors count as constant.
     if any(not np.ptp(side) > 1e-9 * np.abs(side).max() for side in (predicted, labels)):
         return LabelCorrelation(float("nan"), float("nan"))
     from scipy.stats import rankdata  # this import takes almost a second

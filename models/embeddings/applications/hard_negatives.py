@@ -15,7 +15,7 @@ from paraloom.models.printing import nothing_printed
 
 _EXACT = 200_000  # maximum number of vectors for exact search
 _NEIGHBOURS = 64  # number of neighbours found for a query
-_CELLS, _PROBED, _SAMPLE = 2, 16, 40  # 2 √n cells; 16 are searched; 40 training vectors per cell
+_CELLS, _PROBED, _SAMPLE = 2, 16, 40  # 2 √n cells, 16 searched cells, 40 training vectors per cell
 _SHORT = 64  # number of principal components in the index of a large corpus
 _AT_ONCE = 1024  # queries per batch
 
@@ -28,10 +28,12 @@ class Bounds:
 
     min_score: float = 0.3
     max_score: float = 0.6
-    relative_margin: float = 0.1  # minimum difference to the positive's cosine, as a share of it
+    relative_margin: float = 0.1
+    """Minimum distance below the cosine of anchor and paraphrase, as a share of that cosine."""
 
     def hold(self, scores: Matrix, positive: Matrix) -> NDArray[np.bool_]:
-        """Return whether scores [n, k] are within the bounds, given the positives' scores [n]."""
+        """Return whether the negatives' cosines `scores` are within the bounds, bool [n, k].
+        `positive` has the cosines of the anchors with their paraphrases, [n]."""
         most = np.minimum(self.max_score, positive - self.relative_margin * np.abs(positive))
         return np.asarray((scores >= self.min_score) & (scores <= most[:, None]))
 
@@ -87,8 +89,8 @@ class Neighbours:
                 self._index.add(vectors[start : start + _EXACT].astype(np.float32))
 
     def nearest(self, queries: Matrix) -> tuple[NDArray[np.int64], Matrix]:
-        """Return the rows of the k nearest vectors, nearest first, and their cosines, [queries, k].
-        k is at most 64. Row and cosine are -1 if no further vector was found."""
+        """Return the indices and cosines of each query's k nearest vectors, both [queries, k], the
+        nearest first. k is at most 64. Index and cosine are -1 if fewer vectors were found."""
         parts = [queries[at : at + _AT_ONCE] for at in range(0, len(queries), _AT_ONCE)]
         rows, scores = zip(*map(self._nearest, parts), strict=True)
         return np.concatenate(rows), np.concatenate(scores)

@@ -1,6 +1,7 @@
 """Mining of similar sentences by the ratio margin of Artetxe and Schwenk (2019).
 
-The ratio margin of two sentences is their cosine divided by the mean cosine with their neighbours.
+The ratio margin of two sentences is their cosine, divided by the mean of their cosines with their
+nearest neighbours.
 """
 
 from collections.abc import Callable, Iterable
@@ -48,7 +49,8 @@ def mine(
     tell: Callable[[int], Any] = lambda rows: None,
 ) -> Mined:
     """Find the pairs of unit vectors [n, dim] with a margin of at least `least`. One vector of a
-    pair is among the `k` nearest neighbours of the other. `tell` gets the number of rows done."""
+    pair is among the `k` nearest neighbours of the other vector. `tell` receives the number of
+    finished rows."""
     n, k = len(vectors), min(k, len(vectors) - 1)
     near = np.memmap(work / "neighbours", np.int64, "w+", shape=(n, k))
     cosines = np.memmap(work / "cosines", np.float32, "w+", shape=(n, k))
@@ -78,7 +80,7 @@ def _pairs(
     means: NDArray[np.float32],
     least: float,
 ) -> Mined:
-    """Return the pairs of a block of rows. A pair of both rows belongs to the first row."""
+    """Return the pairs of a block of rows. The lower row keeps a pair that both rows found."""
     theirs, cosine = near[at : at + _BLOCK], cosines[at : at + _BLOCK]
     own = np.arange(at, at + len(theirs))[:, None]
     mutual = (near[theirs] == own[:, :, None]).any(axis=2)

@@ -38,7 +38,7 @@ class OpenedModel:
     """The default batch size, and further sizes that `cost` tries."""
     files: list[Path]  # all files that are needed for loading
     encoder: SentenceEncoder | None = None  # set if the model is an encoder of Paraloom
-    sentence_model: SentenceTransformer | None = None  # set if it is not
+    sentence_model: SentenceTransformer | None = None  # set for sentence-transformers models
 
     @property
     def name(self) -> str:
@@ -113,12 +113,12 @@ class Cost(NamedTuple):
 
 
 def cost(model: OpenedModel, sentences: Sequence[str]) -> Cost:
-    """Measure a model's speed with its fastest batch size, after a warm-up."""
+    """Measure the size of a model, and its speed with the fastest batch size after a warm-up."""
     model.encode(sentences[:_FEWEST], model.batch_sizes[0])
     found = []
     for size in model.batch_sizes:
         rate, count = 0.0, max(_FEWEST, min(size, len(sentences)))
-        for _ in range(3):  # with more sentences each time
+        for _ in range(3):  # each measurement uses more sentences
             given = sentences[:count]
             started = time.perf_counter()
             model.encode(given, size)

@@ -1,4 +1,4 @@
-"""Readers of the lines and rows of files in any form. Errors name the file and the row."""
+"""Readers of rows in Parquet, JSON Lines, CSV and text. Errors name the file and the row."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from paraloom.models.text.files import (
     opened,
 )
 
-PARQUET, JSON, LINES = "parquet", "json", "lines"  # forms of files; any other form is CSV
+PARQUET, JSON, LINES = "parquet", "json", "lines"  # forms of files; CSV's form is its separator
 
 _ARRAY = re.compile(rb'\s*\[\s*[{"]')  # the beginning of a JSON array
 _HEAD = 1_000  # rows inspected for column names; rows per Parquet batch
@@ -61,10 +61,10 @@ def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) 
 
 
 def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
-    """Yield the number, from 1, and the value of each row. In text, the number is that of the line.
+    """Yield the number and the value of each row. Numbers start at 1, and in text count lines.
 
     A value is a dict for Parquet and JSON Lines, and otherwise a list of columns. Quotes in
-    tab-separated text have no meaning. `fallback` is an argument of `text_blocks`.
+    tab-separated text have no meaning. For `fallback`, see `text_blocks`.
     """
     form = form_of(path)
     if form == PARQUET:
@@ -115,7 +115,7 @@ def numbered_lines(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
 
 def text_blocks(path: Path, fallback: str = "") -> Iterator[tuple[int, str]]:
     """Yield blocks of lines, each with the number of its first line. `fallback` is the encoding of
-    lines that are not UTF-8. Without it, such lines are errors."""
+    lines that are not UTF-8. Without `fallback`, these lines are errors."""
     for first, block in _blocks(path):
         try:
             text = block.decode()

@@ -45,7 +45,7 @@ def _parse(text: str, format: str) -> Iterable[tuple[str, str]]:
 
 
 def phrase_blocks(path: Path | str) -> Iterator[tuple[pa.StringArray, pa.StringArray]]:
-    """Yield both sides of the phrase pairs in blocks."""
+    """Yield blocks of phrase pairs, each as an array of phrases and an array of paraphrases."""
     pairs = read_phrases(path)
     while rows := list(islice(pairs, _ROWS)):
         left, right = zip(*rows, strict=True)

@@ -32,7 +32,7 @@ Place = tuple[object, ...]  # path to a column: its name or number, and the name
 
 _ROWS = 20_000  # rows per block
 _WORD = rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+"
-_WORDS = 3  # minimum median number of words in a column of sentences; names and labels have fewer
+_WORDS = 3  # minimum median number of words in a column of sentences; names and labels are shorter
 _LABEL = r"^(?:\d|[A-Z]{2,6}:[a-z]+) "  # label before the sentence in files of transfer tasks
 _NO_DATA = {".md", ".json", ".yaml", ".yml", ".py", ".pdf", ".zip", ".html"}
 """Suffixes of files that are ignored in folders. A JSON file is read if it contains rows."""
@@ -50,7 +50,7 @@ class Sentences(NamedTuple):
 def sentence_files(*paths: Path | str) -> dict[str, Path]:
     """Find the files at paths and in folders, and the Parquet files of data sets on the Hub.
 
-    Return files by name. A name is the path relative to the given folder, without suffix, such as
+    Return files by name. A name begins with the name of the given folder and has no suffix, such as
     `sts/2012/MSRpar`. Names that are not unique get suffixes or parent folders.
     """
     found = list(dict.fromkeys(of for path in paths for of in _named(path)))
@@ -112,7 +112,8 @@ def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
                 found: dict[Place, Column] = {}
                 for i, column in enumerate(batch.columns):
                     if is_text(column.type) and not pa.types.is_dictionary(column.type):
-                        found[i,] = _column(column.cast(pa.binary()).cast(pa.string()))  # checked
+                        # The cast from binary checks UTF-8.
+                        found[i,] = _column(column.cast(pa.binary()).cast(pa.string()))
                     elif re.search("string|binary|extension", str(column.type)):
                         found |= _within(column.to_pylist(), (i,))
                 yield np.arange(first, first + len(batch)), found

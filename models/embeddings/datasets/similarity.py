@@ -57,14 +57,14 @@ class LabelledPairs:
 
 
 def read_sts(*paths: Path | str) -> list[LabelledPairs]:
-    """Read STS data sets from files and folders. A folder may have a folder per year.
+    """Read STS data sets from files and folders. A folder may contain one folder per year.
 
-    - `<name>.tsv` with the columns score, sentence, sentence. Rows without a score are counted.
+    - `<name>.tsv` with the columns score, sentence, sentence. Rows without a score are omitted.
     - `<name>.csv` with the same columns, separated by commas.
     - `<name>.csv` of the STS Benchmark, with seven or more tab-separated columns.
 
-    `<name>.train.tsv` is training data with its own group. Names that are not unique get
-    suffixes or folders.
+    `<name>.train.tsv` is training data with its own group. Names that are not unique get suffixes
+    or the names of folders.
     """
     found: list[tuple[Path, LabelledPairs]] = []
     for path in map(Path, paths):
@@ -112,7 +112,8 @@ def read_labelled(path: Path | str) -> list[LabelledPairs]:
 
 
 def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
-    """Read labelled pairs. Raise a UserError that names `key` if all scores of a set are equal."""
+    """Read labelled pairs that can rank encoders. Raise UserError if all scores of a data set are
+    equal. `key` is the configuration key that errors name."""
     found: list[LabelledPairs] = []
     for path in paths:
         if not Path(path).exists():

@@ -90,7 +90,7 @@ def embedding_matrices(encoder: nn.Module) -> dict[str, EmbeddingMatrix]:
 
 
 def random_vectors(size: int, dim: int, seed: int) -> Tensor:
-    """Return random initial vectors, [size, dim]. Row 0, of unknown words, is zero."""
+    """Return random initial vectors, [size, dim]. Row 0 represents unknown words and is zero."""
     generator = torch.Generator().manual_seed(seed)
     vectors = torch.randn(size, dim, generator=generator) * INITIAL_SCALE
     vectors[0] = 0

@@ -46,7 +46,7 @@ class Average(TokenEncoder):
     reads_order = False
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """Encode n sentences. Without gradients, the vectors equal StaticEmbedding's to the bit."""
+        """Encode n sentences. Without gradients, StaticEmbedding computes the same bits."""
         if torch.is_grad_enabled():
             return means(batch)
         vectors, rows, offsets = batch

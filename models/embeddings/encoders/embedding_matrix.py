@@ -1,4 +1,4 @@
-"""An embedding matrix whose sparse training steps approximate a dense optimiser closely."""
+"""An embedding matrix whose sparse training steps closely approximate the steps of dense Adam."""
 
 import math
 from collections.abc import Mapping
@@ -58,8 +58,9 @@ class EmbeddingMatrix(nn.Module):
         self._read: _Read | None = None
 
     def prepare(self, learning_rate: float, *, towards: float = 0.0, adam: bool = True) -> None:
-        """Begin training with Adam or with plain gradient steps. `towards` is λ of the term
-        λ ‖W - W₀‖² towards the present vectors W₀ (W&G 2017, Eq. 2), for which steps are dense."""
+        """Begin training with Adam or with plain gradient steps. `towards` is the factor λ of the
+        regularisation λ ‖W - W₀‖², where W₀ are the present vectors (W&G 2017, Eq. 2). If λ is not
+        0, every step of Adam updates all rows."""
         self.learning_rate, self.towards, self.trained = learning_rate, towards, True
         self.adam = adam
         self.first = torch.zeros_like(self.weight if adam else self.weight[:0])
@@ -86,7 +87,7 @@ class EmbeddingMatrix(nn.Module):
         return vectors
 
     def current(self) -> Tensor:
-        """Return a copy of all vectors with pending updates, [size, dim]."""
+        """Return a copy of all vectors, [size, dim], which includes pending updates."""
         with torch.no_grad():
             vectors: Tensor = self(np.arange(len(self.weight)))
         return vectors
@@ -120,7 +121,7 @@ class EmbeddingMatrix(nn.Module):
 
     @torch.no_grad()
     def step(self) -> None:
-        """Update all rows from the gradient of the rows read since the last step."""
+        """Make a training step with the gradient of the rows that were read since the last step."""
         self.steps += 1
         if self.adam:
             self._extend()
@@ -150,7 +151,8 @@ class EmbeddingMatrix(nn.Module):
     def _catch_up(
         self, vectors: Tensor, first: Tensor, second: Tensor, last: NDArray[np.int64]
     ) -> None:
-        """Apply pending updates to copies of rows whose last gradients were in the steps `last`."""
+        """Apply pending updates to copies of rows. `last` has each row's last step with a
+        gradient."""
         gap = self.steps - last
         fades = np.stack([_FADES[np.minimum(gap, _MEMORY + 1)], BETA2**gap])
         scales = np.concatenate([_quadrature(self.pending[last]).reshape(4, -1), fades])
@@ -175,7 +177,8 @@ class EmbeddingMatrix(nn.Module):
 
 
 def _quadrature(moments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return weight and node of both terms, [2, 2, rows], from the moments 0 … 3, [rows, 4]."""
+    """Return the two terms' weights and nodes, [term, weight or node, row], from the moments
+    0 … 3, [rows, 4]."""
     total = np.maximum(moments[:, 0], 1e-300)
     mean, second, third = (moments[:, i] / total for i in (1, 2, 3))
     variance = np.maximum(second - mean**2, 1e-12)

@@ -46,7 +46,7 @@ def build_trie(
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
     grid = grid[order].astype(np.int64)
-    fresh = grid > 0  # whether the previous sentence does not have this node
+    fresh = grid > 0  # whether the sentence is the first that has this node
     if share:
         fresh[1:] &= np.logical_or.accumulate(grid[1:] != grid[:-1], axis=1)
     # The number of the node at [level, rank]:

@@ -13,7 +13,7 @@ from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, offsets_o
 
 
 class RaggedBatch(NamedTuple):
-    """The tokens of n sentences and v vectors for them."""
+    """The tokens of n sentences, and the v vectors to which the tokens refer."""
 
     vectors: Tensor  # [v, dim]
     rows: NDArray[np.int32]  # [tokens]: row of each token in `vectors`
@@ -23,8 +23,8 @@ class RaggedBatch(NamedTuple):
 class Input(nn.Module):
     """Looks up one vector per distinct word or, with dropout, one vector per token.
 
-    In training, `dropout` sets a share of the vectors' components to zero, and `word_dropout` the
-    whole vectors of a share of the tokens. Other values are scaled up to keep the expected vector.
+    In training, `dropout` zeroes a share of the vectors' components, and `word_dropout` zeroes the
+    vectors of a share of the tokens. Other values are scaled up to keep the expected vector.
     Do not rename `table`: the names of saved weights contain it.
     """
 
@@ -62,8 +62,8 @@ class Input(nn.Module):
 
 
 def vectors_at(vectors: Tensor, rows: NDArray[np.integer]) -> Tensor:
-    """Return the vectors with the indices `rows`, [rows, dim]. Unlike the gradient of
-    `vectors[rows]`, the gradient is reproducible."""
+    """Return the vectors with the indices `rows`, [rows, dim]. Their gradient is reproducible,
+    unlike the gradient of `vectors[rows]`."""
     return embedding(on_device(rows, vectors.device), vectors)
 
 
@@ -85,7 +85,8 @@ def means(batch: RaggedBatch) -> Tensor:
 
 
 def maxima(batch: RaggedBatch) -> Tensor:
-    """Return the component-wise maximum of each sentence's vectors, [n, dim]; zeros if empty."""
+    """Return the component-wise maximum of each sentence's vectors, [n, dim]; zeros for an empty
+    sentence."""
     device = batch.vectors.device
     words = vectors_at(batch.vectors, batch.rows)
     lengths = np.diff(batch.offsets)
@@ -97,7 +98,7 @@ def maxima(batch: RaggedBatch) -> Tensor:
 
 
 def weighted_sums(batch: RaggedBatch, weights: NDArray[np.float64]) -> Tensor:
-    """Return Σ weight · vector over each sentence's tokens, [n, dim], with weights [tokens]."""
+    """Return the weighted sum of each sentence's vectors, [n, dim]. `weights` is [tokens]."""
     sums: Tensor = _WeightedSums.apply(*batch, weights)
     return sums
 
@@ -105,14 +106,15 @@ def weighted_sums(batch: RaggedBatch, weights: NDArray[np.float64]) -> Tensor:
 def tokens_by_row(
     rows: NDArray[np.integer], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the order that sorts tokens by row, and the offsets of `size` rows in this order."""
+    """Return the indices of the tokens sorted by row, [tokens], and each row's offset among these
+    indices, [size + 1]."""
     order = np.argsort(rows.astype(np.uint16) if size < 65536 else rows, kind="stable")
     return order, offsets_of(np.bincount(rows, minlength=size))
 
 
 class _WeightedSums(torch.autograd.Function):
-    """A product of a sparse matrix and the vectors. The gradient is also computed by
-    `embedding_bag`, because torch's gradient of `embedding_bag` is much slower on a CPU."""
+    """A product of a sparse matrix and the vectors. Its gradient is computed as another such
+    product, because torch's gradient of `embedding_bag` is much slower on a CPU."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, *matrix: NDArray[Any]) -> Tensor:

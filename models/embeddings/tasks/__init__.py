@@ -1,7 +1,7 @@
 """Training tasks (`embeddings.task`).
 
-To add a task, add a module with this function to `EmbeddingOptions.tasks`. The function trains an
-encoder and writes its folder atomically:
+To add a task, add a module to `EmbeddingOptions.tasks`. The module must contain the following
+function, which trains an encoder, writes the encoder's folder atomically and returns metrics:
 
     train(options, folder, *, run, seed, language) -> metrics
 """

@@ -99,7 +99,7 @@ def _fingerprint(
     """Return everything that the weights depend on. Shards are represented by a digest."""
     sizes = hashlib.sha256()
     for shard in run.shards:
-        with Path(shard).open("rb") as stream:  # hash its name, its size, and its footer
+        with Path(shard).open("rb") as stream:  # hash the name, the size and the footer
             stream.seek(0, 2)
             sizes.update(f"{shard} {stream.tell()}".encode())
             stream.seek(max(0, stream.tell() - (1 << 16)))

@@ -1,4 +1,4 @@
-"""Checkpoints and metrics of a training, from which it resumes after an interruption."""
+"""Checkpoints and metrics, from which an interrupted training resumes."""
 
 import json
 import shutil
@@ -67,15 +67,15 @@ class TrainingFolder:
                 shutil.rmtree(other)
 
     def log(self, line: Mapping[str, Any]) -> None:
-        """Append a line to metrics.jsonl, and write it for TensorBoard."""
+        """Append a line to metrics.jsonl and to TensorBoard's files."""
         with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
         if self.board:
             self.board.log(line)
 
     def continue_log(self, count: int, model: Path) -> None:
-        """Keep only the first `count` lines of metrics.jsonl, after which the training resumes, and
-        write TensorBoard's files beside the folder `model` from these lines."""
+        """Keep only the first `count` lines of metrics.jsonl, which precede the last checkpoint.
+        Write TensorBoard's files from these lines, beside the folder `model`."""
         path, found = self.folder / "metrics.jsonl", list[bytes]()
         for line in path.read_bytes().splitlines() if path.exists() else ():
             with suppress(ValueError):  # a crash may damage the last line

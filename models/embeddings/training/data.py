@@ -80,7 +80,8 @@ class Chunk(NamedTuple):
 
 class PairSource:
     """Sentence pairs in Parquet files, read one pool at a time. A pool is a random selection of row
-    groups. It depends only on the seed and the epoch, so training can resume at any pool."""
+    groups. The selection depends only on the seed and the epoch, so training can resume at any
+    pool."""
 
     ahead = True  # whether another process tokenises the next pool in advance
 
@@ -124,7 +125,7 @@ class PairSource:
         return pools
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
-        """Yield the pools of an epoch from index `first` on. Needs `vocabularies`."""
+        """Yield the pools of an epoch from index `first` on. `vocabularies` must be set."""
         pools = self.pools(epoch)
         if len(pools) == 1:
             # A single pool fits into memory: tokenise it only once for all epochs.
@@ -192,8 +193,8 @@ def learnable(
     sources: NDArray[np.uint64] | None = None,
     negative: pa.StringArray | None = None,
 ) -> Pairs:
-    """Convert texts to pairs of ids, without identical pairs and pairs with an empty side. A
-    negative that equals a side of its pair is replaced by an empty sentence."""
+    """Convert texts to ids. Pairs with equal sides or an empty side are left out. A negative that
+    equals a side of its pair is replaced by an empty sentence."""
     sides = [ids_by_kind(vocabularies, text) for text in (left, right)]
     kind, vocabulary = next(iter(vocabularies.items()))
     first, second = (side[kind] for side in sides)

@@ -31,7 +31,7 @@ def new_model(
 
     Args:
         initial: initial word vectors. By default, they are read from the file in the options.
-        folder: where vocabularies are saved. Vocabularies that it already has are loaded.
+        folder: where vocabularies are saved. If all of them exist there, they are loaded instead.
     """
     if initial is None and options.vector_file:
         initial = load_vectors(Path(options.vector_file))
@@ -55,7 +55,7 @@ def new_model(
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed torch's random generator on the CPU within a block, and restore its state."""
+    """Seed torch's random generator on the CPU for a block, and then restore its state."""
     with torch.random.fork_rng(devices=[]):  # None would mean every GPU
         torch.default_generator.manual_seed(seed)
         yield
@@ -84,7 +84,7 @@ def _vocabularies(
     )
     if initial is not None and (known := built.get("words")) is not None:
         words = dict.fromkeys(known.words[known.specials :])
-        # <unk>, for which some files have a vector, is no word of a text.
+        # Some files have a vector for <unk>, which is no word of a text.
         unknown = UNKNOWN, known.words[0]
         found = initial.words.to_pylist()
         words.update(dict.fromkeys(word for word in found if word not in unknown))

@@ -9,14 +9,17 @@ EPSILON = 1e-8  # the cosine of a shorter vector is defined as 0
 
 
 def unit(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Return rows scaled to length 1, [n, dim], and the divisors, [n, 1] (∞ for zero rows)."""
+    """Return rows scaled to length 1, [n, dim], and the divisors, [n, 1]. The divisor of a zero row
+    is ∞."""
     lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
     lengths = torch.where(lengths > EPSILON, lengths, torch.inf)
     return vectors / lengths, lengths
 
 
 def margin_loss(quadruplets: Tensor, margin: float) -> Tensor:
-    """Return the loss, a scalar: the mean over n pairs (l, r) with negatives l⁻ and r⁻ of
+    """Return the mean loss of n pairs, a scalar.
+
+    A pair (l, r) with the negatives l⁻ and r⁻ has the loss
 
         max(0, δ - cos(l, r) + cos(l, l⁻)) + max(0, δ - cos(l, r) + cos(r, r⁻))
 

@@ -14,7 +14,7 @@ from paraloom.models.embeddings.training.loss import unit
 NegativesFrom = Literal["other", "same", "both"]
 Excluded = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Pairs of an anchor (a sentence that needs a negative) and a row that must not be its negative.
-Anchors are ascending."""
+Anchors are in ascending order."""
 
 _CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines per block, to fit a cache or a GPU
 _NEVER = -2.0  # less than every cosine
@@ -28,7 +28,9 @@ def hardest_negatives(
     pool: NegativesFrom,
     sources: NDArray[np.uint64] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Find the nearest negative of each sentence in n pairs. It differs from both sides.
+    """Find the nearest negative of each sentence in n pairs.
+
+    A negative differs from both sides of the sentence's pair.
 
     Args:
         left, right: vectors of the sentences on each side, [n, dim].
@@ -62,7 +64,7 @@ def hardest_negatives(
 def nearer_given(
     found: NDArray[np.int64], vectors: Tensor, there: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Replace each negative by the user's negative of the same pair if that is nearer.
+    """Choose the nearer of each selected negative and the user's negative of the same pair.
 
     Args:
         found: the selected negatives, [2, n].
@@ -94,8 +96,9 @@ def _nearest_of_each_other(
 ) -> tuple[Tensor, Tensor]:
     """Find the nearest right row of each left row, and the nearest left row of each right row.
 
-    Both use the same products. For a right row, only the maximum and its block are stored, and this
-    block is computed again for the index. This is faster than an index from every block.
+    Both searches use the same products. For a right row, the first pass stores only the maximum and
+    the block with the maximum. The second pass computes this block again to find the index, which
+    is faster than finding an index in every block.
     """
     step, device = _step(right), right.device
     order = np.argsort(not_for_right[1], kind="stable")
@@ -156,7 +159,7 @@ def _excluded(
     pool: NDArray[np.uint64],
     sources: NDArray[np.uint64] | None,
 ) -> Excluded:
-    """Find the pool's sentences that equal the anchor or its paraphrase, or share its source."""
+    """Find rows that equal an anchor or its paraphrase, or have the same source as the anchor."""
     keys = np.stack([own, partner], axis=1).ravel()
     anchors, rows = _equal(keys, pool)
     anchors //= 2

@@ -41,7 +41,7 @@ class PairTrainer(Trainer[Pairs]):
                 self.step(take_all(sentences, quadruplets))
 
     def scramble(self, sides: Sequence[Sentences], random: np.random.Generator) -> list[Sentences]:
-        """Shuffle the words of the share `options.scramble` of the pairs."""
+        """Shuffle the words of a share of the pairs, `options.scramble`."""
         return scrambled(sides, self.options.scramble, self.options.tags, random)
 
     @torch.no_grad()
@@ -51,7 +51,7 @@ class PairTrainer(Trainer[Pairs]):
         keys: NDArray[np.uint64],
         sources: NDArray[np.uint64] | None = None,
     ) -> NDArray[np.int64]:
-        """Select the negative of each sentence, as an index into `sentences` or -1, [2, n].
+        """Return the index of each sentence's negative in `sentences`, [2, n]; -1 if there is none.
 
         Args:
             sentences: n left sentences, n right sentences, and optionally the user's n negatives,

@@ -26,7 +26,7 @@ def train_paragram(
     language: str = ENGLISH,
     threads: int | None = None,
 ) -> dict[str, Any]:
-    """Train word vectors on phrase pairs and write them to a text file (`word v1 … vd`).
+    """Train word vectors on phrase pairs, and write the vectors as text (`word v1 … vd`).
     `phrases` is a file that `read_phrases` can read. Return the metrics and the number of words."""
     if threads is not None:
         torch.set_num_threads(threads)
@@ -40,6 +40,6 @@ def train_paragram(
     trainer.fit()
     (matrix,) = embedding_matrices(model.encoder).values()
     words = model.vocabularies["words"].words[1:]
-    # Row 0, of unknown words, was not trained.
+    # Row 0 represents unknown words and was not trained.
     write_vectors(vectors, words, matrix.current().numpy()[1:])
     return {**trainer.metrics(), "words": len(words)}

@@ -42,8 +42,8 @@ class Pool(Protocol[Produced]):
 class Source(Protocol[Produced]):
     """Examples to train on. An epoch is a sequence of pools, each of which fits into memory."""
 
-    rows: int  # examples in an epoch, including left-out ones
-    name: str  # names the source in messages
+    rows: int  # examples in an epoch, including the examples left out
+    name: str  # name of the source in messages
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Produced]]:
         """Yield the pools of an epoch from index `first` on. Each call yields the same pools."""
@@ -75,12 +75,12 @@ class Progress:
     empty: int = 0
     seen: int = 0  # pairs trained on, in all epochs
     best: float | None = None  # best score on development data
-    loss: float = math.nan  # mean since the last loss in metrics.jsonl
+    loss: float = math.nan  # mean loss since the last entry in metrics.jsonl
     seconds: float = 0.0
     lines: int = 0  # lines written to metrics.jsonl
     evaluations: list[dict[str, float]] = field(default_factory=list)
     """Evaluations: `epoch` (from 1), `step`, and the score on development data, `development`."""
-    chosen: int = -1  # index of the best of `evaluations`
+    chosen: int = -1  # index of the best evaluation
 
     @property
     def rate(self) -> float:
@@ -116,7 +116,7 @@ class Trainer(Generic[Batch]):
         self.folder, self.evaluate, self.patience = folder, evaluate, options.patience
         self.trained = nn.ModuleDict({"encoder": encoder} | ({"head": head} if head else {}))
         self.progress = Progress()
-        self.losses: list[Tensor] = []  # losses since the last one in metrics.jsonl
+        self.losses: list[Tensor] = []  # losses since the last entry in metrics.jsonl
         self.kept: dict[str, Tensor] = {}  # weights with the best score
         matrices = embedding_matrices(encoder)
         self.device = next(iter(matrices.values())).weight.device
@@ -231,7 +231,7 @@ class Trainer(Generic[Batch]):
         """Add regularisation gradients before clipping, if a subclass has any."""
 
     def report(self, before: int) -> None:
-        """Evaluate, check losses, log and save if due. `before` is the step at the last report."""
+        """Evaluate, check losses, log and save, each if due. `before` is the last report's step."""
         options, progress = self.options, self.progress
 
         def due(every: int) -> bool:
@@ -262,7 +262,7 @@ class Trainer(Generic[Batch]):
             progress.loss = float(np.mean(losses))
 
     def evaluate_weights(self) -> None:
-        """Evaluate the weights once per step. Store the weights with the best score."""
+        """Evaluate the weights, at most once per step. Store the weights with the best score."""
         progress = self.progress
         done = progress.evaluations
         if self.evaluate is None or (done and done[-1]["step"] == progress.step):

@@ -41,7 +41,7 @@ def test_sick_and_sts(tmp_path: Path) -> None:
     (tmp_path / "x.tsv").write_text("".join(f"{i % 6}\ta {i}\tb {i}\n" for i in range(30)))
     of_sts = split([str(tmp_path / "x.tsv")], held_out=0.1)
     assert [len(d.scores) for d in (of_sts.train, of_sts.development, *of_sts.test)] == [12, 3, 15]
-    with pytest.raises(UserError, match="from 1 to 5, those of STS from 0 to 5"):
+    with pytest.raises(UserError, match="from 1 to 5, and STS's labels from 0 to 5"):
         split([str(tmp_path / "x.tsv"), str(folder)], held_out=0.1)
 
 

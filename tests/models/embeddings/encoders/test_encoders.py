@@ -230,9 +230,9 @@ def test_names() -> None:
         encoder_of("word-avg+bilstm-avg", mix="add")
     with pytest.raises(ValueError, match="hidden: 4, but a GRAN needs"):
         encoder_of("gran", hidden=4)
-    with pytest.raises(ValueError, match="cell: normalised, but only a GRU"):
+    with pytest.raises(ValueError, match="cell: normalised is for a GRU"):
         encoder_of("lstm", cell="normalised")
-    with pytest.raises(ValueError, match="cell: peephole, but a GRU has none"):
+    with pytest.raises(ValueError, match="cell: peephole is for an LSTM"):
         encoder_of("gru", cell="peephole")
 
 
