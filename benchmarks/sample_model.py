@@ -27,9 +27,9 @@ pipeline_tag: translation
 
 # A Czech–English translation model for the sample
 
-This model translates only short, regular sentences like those of the sample. It serves to try and
-to test Paraloom, and the run of the sample uses it. For your own text, name a model of fairseq or
-of the Hub in `nmt.model`.
+The model translates only sentences like the sentences of the sample, which are short and regular.
+The configuration of the sample uses the model. For your own text, name another model in
+`nmt.model`.
 
 | | |
 | --- | --- |
@@ -39,12 +39,11 @@ layer, width {dim}, {heads} heads, feed-forward {ffn}, one vocabulary of {pieces
 | trained on | {training:,} pairs of the sample's bitext, {updates:,} updates with about \
 {batch_tokens:,} subwords each, on two CPU cores, seed {seed} |
 | BLEU | {bleu:.1f} (sacrebleu, beam 12) on {held} pairs held out from training; as many other \
-pairs selected the checkpoint ({chosen}) |
+held-out pairs chose the checkpoint ({chosen}) |
 | versions | {versions} |
 
-`make sample-model` trains the model again in some minutes. Another processor may round differently
-and produce another model. `training.json` has all settings and the BLEU of each checkpoint.
-
+`make sample-model` trains the model again, in some minutes. On another processor, rounding may lead
+to another model. `training.json` contains all settings and the BLEU of each checkpoint.
 """
 
 
