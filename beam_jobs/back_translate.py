@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Translated(Measurements):
-    """Measurements of a shard. The fields of the translator's `Counters` are added to them."""
+    """Measurements of a shard. The receipt also has the fields of the translator's `Counters`."""
 
     # Configuration key, such as `nmt.reuse` -> rows that this key saved from translation
     saved: dict[str, Saved] = Field(default_factory=dict)

@@ -110,7 +110,7 @@ class Ingest(beam.PTransform):
         self.output, self.reading, self.rows, self.ids = output, reading, rows, {*ids}
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find each kind of duplicates across all files in one pass, and then write the shards."""
+        """Find each kind of duplicate across all files in one pass, and then write the shards."""
         reading, kinds = self.reading, self.ids
         # Equal pairs differ only in kept columns, so only conditions on these columns matter.
         kept = tuple(condition for condition in reading.where if condition.column not in COLUMNS)

@@ -79,7 +79,7 @@ class Probing:
         return np.bincount(_deciles(self.shards, self.score), minlength=10)
 
     def pairs(self, probe: Probe) -> list[pa.StringArray]:
-        """Draw the references and translations for a probe.
+        """Draw the pairs of a probe; return their references and translations.
 
         With the same seed, overlapping ranges of deciles share pairs.
         """

@@ -176,7 +176,7 @@ def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
 
 
 def read_kept(blocks: Sequence[Block], candidates: int) -> tuple[np.ndarray, pa.Table]:
-    """Return the indices of distinct texts in `blocks`, int64 [n], and the texts' translations."""
+    """Return the indices of the distinct texts that `blocks` translate, int64 [n], and a table."""
     if not blocks:
         return np.empty(0, np.int64), pa.schema(_FORM).empty_table()
     found = _read(blocks)

@@ -155,7 +155,7 @@ class Scoring:
             opening = partial(self._open_resource, kind)
             shared = self.models.get(kind.name)
             resources[kind.name] = partial(shared.acquire, opening) if shared else opening
-        if "encoder" in self.resources and not self.models:  # else the model sets the number
+        if "encoder" in self.resources and not self.models:  # opening a model sets the threads
             import torch
 
             torch.set_num_threads(1)
@@ -239,7 +239,7 @@ class _Score(OverlappingDoFn):
             self.tell(unit, len(table) * min(done / texts, 1))
 
         waits: list[float] = []
-        listeners.insert(0, listen)  # `hear_batches` calls the last one: the oldest shard
+        listeners.insert(0, listen)  # only the last listener is called, the oldest shard's
         try:
             parts = [score_table(table.filter(known), scorer, scorers, columns, waits=waits)]
             if columns is not None and len(columns) < len(table):

@@ -297,7 +297,7 @@ def _log(output: str) -> Path:
 def report_progress(done: Callable[[], int], progress: Meter, output: str) -> Iterator[None]:
     """Call `done` regularly while the block runs, and report its result as progress."""
     stop = threading.Event()
-    seconds = 10.0 if storage.is_remote(output) else 0.5  # an object store is sent a request
+    seconds = 10.0 if storage.is_remote(output) else 0.5  # a store gets a request each time
 
     def watch() -> None:
         while not stop.wait(seconds):

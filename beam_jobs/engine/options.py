@@ -1,4 +1,4 @@
-"""Parse and check Beam's options. Beam is imported within functions, because that is slow."""
+"""Parse and check Beam's options. Beam is imported in functions, because the import is slow."""
 
 from __future__ import annotations
 

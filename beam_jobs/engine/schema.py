@@ -28,13 +28,13 @@ REASON = pa.field("reason", pa.string(), nullable=False)
 
 MEANINGS = {
     "id": "id of the row in the bitext, or an id made from source and reference; unique in the "
-    "run, except that all candidates for one source sentence have the same id",
+    "run, except that all candidates for one input row have the same id",
     "source": "sentence in the foreign language",
     "reference": "{language} sentence of the bitext",
     "translation": "{language} translation of `source` by the translation model",
     "candidate": "index among the translations of `source`; 0 is the translation model's best",
     "generator": "name of the generator that made `translation`",
-    "translation_subwords": "number of subwords in `translation`, including the end of sentence",
+    "translation_subwords": "number of subwords in `translation`, including the symbol for its end",
     "reference_tokens": "number of Moses tokens in `reference`, or of letters in scripts without "
     "spaces",
     "translation_tokens": "number of tokens in `translation`, counted as in `reference_tokens`",

@@ -85,13 +85,13 @@ def publish(folder: Path, path: str) -> None:
     copy = _copy_path(path, _listing(path))
     with suppress(OSError):  # after an error, `localise` fetches the folder again
         copy.parent.mkdir(parents=True, exist_ok=True)
-        if not copy.exists():  # on S3, equal content has an equal version and copy
+        if not copy.exists():  # on S3, an earlier model with equal content has this path
             shutil.move(folder, copy)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def local_workdir(run: str) -> Path:
-    """Return a local run's folder. For other runs, return a local folder for files not uploaded."""
+    """Return a local run's folder. For a remote run, return a folder for files not uploaded."""
     if not storage.is_remote(run):
         return Path(run)
     run = run.rstrip("/")

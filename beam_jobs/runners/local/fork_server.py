@@ -1,14 +1,14 @@
 """A fork server: workers are forked from a process that has already imported their modules.
 
 Every job starts new workers. Importing Beam and Arrow takes a core two seconds, but a fork takes
-milliseconds. The server starts no threads, so no lock is held when it forks.
+milliseconds. The server itself starts no threads, so no lock is held when it forks.
 
     launcher  --(module, arguments, environment; stderr, a pipe)-->  fork server
     fork server  --fork-->  worker
     launcher  <--(exit code)--  the pipe, from the fork server
 
-The standard library also has a fork server. However, the workers of that server run the launcher's
-main module again, and a launcher that is killed leaves a temporary folder.
+The standard library's fork server is not used, because its workers run the launcher's main module
+again, and because a launcher that is killed leaves a temporary folder.
 """
 
 import gc
