@@ -176,7 +176,11 @@ def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
 
 
 def read_kept(blocks: Sequence[Block], candidates: int) -> tuple[np.ndarray, pa.Table]:
-    """Return the indices of the distinct texts that `blocks` translate, int64 [n], and a table."""
+    """Read the translations in `blocks`.
+
+    Return the indices of the translated texts among the unit's distinct texts, int64 [n], and the
+    table of translations.
+    """
     if not blocks:
         return np.empty(0, np.int64), pa.schema(_FORM).empty_table()
     found = _read(blocks)

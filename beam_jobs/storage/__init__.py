@@ -63,7 +63,8 @@ def read_bytes(path: str, start: int = 0, end: int | None = None) -> bytes:
 def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
     """Write `data`, which must not be empty, to `path` atomically; return whether it was written.
 
-    With `replace=False`, an existing file is kept. Check and write are atomic only locally.
+    With `replace=False`, an existing file is kept. In an object store, another process may write
+    the file after the check.
     """
     if not replace and exists(path):
         return False
