@@ -1,6 +1,7 @@
 """Back-translation: translate the source of every pair, and score the translation.
 
-With `direction=PIVOT`, the input is plain text, and its references are translated into sources.
+With `direction=PIVOT`, the input is plain text. Its column `reference` is translated, and the
+translations become the sources.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ if TYPE_CHECKING:
 
 
 class Translated(Measurements):
-    """Measurements of a shard. The receipt also contains the translator's `Counters`."""
+    """Measurements of a shard. The receipt also has the fields of the translator's `Counters`."""
 
-    # Configuration key, for example `nmt.reuse` -> rows that needed no translation because of it
+    # Configuration key, such as `nmt.reuse` -> rows that this key saved from translation
     saved: dict[str, Saved] = Field(default_factory=dict)
     converted: str | None = None  # SHA-256 of the converted model
     compute_type: Precision | None = None  # number type of the model's weights
@@ -59,7 +60,7 @@ class TranslationJob:
 
     model: TranslatorFactory
     accelerator: str | None = None  # Beam resource hint for the step that translates
-    seed: int = 1  # for translations that are drawn at random
+    seed: int = 1  # seed of translations that are drawn at random
     distinct: bool = False  # whether to translate equal texts of a shard only once
     direction: Direction = BACK
     key: str = ""  # digest of everything that translations depend on; "" disables reuse
@@ -76,8 +77,8 @@ def run(
 ) -> Result:
     """Translate `units`, and write the translations into the folder `output`.
 
-    Raise a UserError if the share of rejected rows is larger than `max_rejected`. Without a Beam
-    runner, a single process uses all cores, so that the model is loaded only once.
+    Raise a UserError if the share of rejected rows is larger than `max_rejected`. Unless the
+    user chose a Beam runner, a single process uses all cores, so that the model is loaded once.
     """
     translate = beam.ParDo(_Translate(output, job, threads_here(arguments)))
     if job.accelerator:
@@ -104,7 +105,7 @@ class _Translate(OverlappingDoFn):
         super().setup()
         loading = partial(self.job.model.open_each, self.threads, self.job.accelerator)
         self.translator: Any = self.shared.acquire(loading)
-        self.counters: dict[str, Counters] = {}  # by unit name, until `ended` reports them
+        self.counters: dict[str, Counters] = {}  # by unit name; `ended` reports and removes them
         self.latest = {"ended": 0.0}  # time when the latest unit finished
 
     def room(self, unit: Unit) -> int:
@@ -120,7 +121,7 @@ class _Translate(OverlappingDoFn):
         table, job = read_shard(unit.shard), self.job
         texts = table[job.direction.text].combine_chunks()
         given = texts.dictionary_encode() if job.distinct or kept else None
-        # Random translations depend on the shard only, not on the worker or the order.
+        # Random translations depend only on the shard, not on the worker or the order of shards.
         seed = drawing_seed(job.seed, unit.shard.digest)
         attempt = crash_recovery.begin(self.output, unit.name, unit.key)
         hints = attempt if attempt.deaths else None
@@ -147,7 +148,7 @@ class _Translate(OverlappingDoFn):
             saved = Saved(rows=len(spared), tokens=tokens)
             numbers["saved"] = {"nmt.reuse" if kept else "input.unique": saved}
         parts = with_translations(table, made, unit.candidates, job.direction)
-        # Units overlap. A unit's time starts when the previous unit ends, to count it only once.
+        # Units overlap. To count no time twice, a unit's time starts when the previous unit ends.
         started, pieces = max(self._started, self.latest["ended"]), [(unit.name, *parts)]
         receipt = self.commit(unit.rows, pieces, Translated(**numbers), started=started)
         self.latest["ended"] = time.monotonic()

@@ -1,6 +1,7 @@
-"""Assign each row its exact decile of every score in the corpus (ParaNMT, sections 3 and 6.3).
+"""Assign each row its exact decile in the corpus, for every score.
 
-The sizes of deciles differ by at most one row. A hash of the row's identifier breaks ties.
+The method is from ParaNMT-50M, sections 3 and 6.3. The sizes of deciles differ by at most one row.
+Rows with equal scores are ordered by a hash of their identifiers.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from paraloom.beam_jobs.transforms.shares import Deciles, decile_ranks
 
 
 def starts_of_deciles(rows: Mapping[str, int]) -> dict[str, list[int]]:
-    """Return the ranks at which deciles start, by score. `rows` has the number of rows by score."""
+    """Return the ranks at which deciles start, by score. `rows` maps scores to numbers of rows."""
     return {score: decile_ranks(n) for score, n in rows.items()}
 
 
@@ -51,7 +52,7 @@ def deciles_of(table: pa.Table, scorers: Iterable[str], bounds: Targets) -> dict
 
 
 class BucketMeasurements(Measurements):
-    """The deciles of each score in a shard."""
+    """For each score, the number of rows and the values in each decile of a shard."""
 
     deciles: dict[str, Deciles] = Field(default_factory=dict)
 
@@ -88,7 +89,7 @@ def run(
 
 
 def summarise(receipts: Sequence[Receipt]) -> dict[str, Deciles]:
-    """Combine the deciles of all units, and return them by score."""
+    """Combine the deciles of all units, and return one `Deciles` per score."""
     of_units = by_key(receipt.measured(BucketMeasurements).deciles for receipt in receipts)
     return {score: _merged(many) for score, many in of_units.items()}
 

@@ -1,7 +1,7 @@
-"""Compare the rows of two sets of part files, whatever their order and division into shards.
+"""Compare the rows of two sets of part files. The order and the shards of rows do not matter.
 
-Part files with equal checksums are not compared. Other rows are partitioned by a hash of their id,
-so that memory use does not grow with the corpus.
+Part files with equal checksums are not compared. The rows of other part files are partitioned by a
+hash of the id, so that memory use does not grow with the corpus.
 """
 
 import tempfile
@@ -22,7 +22,7 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_shard, read_whole
 from paraloom.beam_jobs.transforms.equal_texts import row_hash
 
-ROW = "(the row itself)"  # key in the result for rows that only one side contains
+ROW = "(the row itself)"  # key in the result for rows that only one set contains
 
 _ROWS_AT_ONCE = 200_000
 _EXAMPLES = 5
@@ -35,12 +35,12 @@ class ColumnDiff:
     """The differences in one column."""
 
     rows: int = 0
-    # (id, first value, second value), sorted by id. If the types differ, types replace the values.
+    # (id, first value, second value), sorted by id. If types differ, types replace the values.
     examples: list[tuple[str, Any, Any]] = field(default_factory=list)
     largest: Largest = 0.0  # largest difference between floats; inf for other types
 
     def add(self, ids: pa.Array, first: Sequence[Any], second: Sequence[Any], most: float) -> None:
-        """Add the differing rows of a block, sorted by id. `most` is their largest difference."""
+        """Add the differing rows of a block, sorted by id. `most` is the largest difference."""
         self.rows += len(ids)
         self.largest = max(self.largest, most)
         new = list(zip(ids[:_EXAMPLES].to_pylist(), first, second, strict=False))
@@ -68,7 +68,7 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
 
 
 def _others(shards: Sequence[Shard], common: Counter[str]) -> list[Shard]:
-    """Return the part files whose digests are not in `common`. Verify the remaining part files."""
+    """Verify the part files whose digests are in `common`, and return all other part files."""
     equal: list[Shard] = []
     others: list[Shard] = []
     for shard in shards:
@@ -151,7 +151,7 @@ def _largest(*sides: pa.ChunkedArray) -> float:
 
 
 def _differ(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Mark values that differ, bool [n]. Two NaN are equal, and so are two nulls."""
+    """Mark values that differ, bool [n]. NaN equals NaN, and null equals null."""
     differ = pc.not_equal(first, second)
     if pa.types.is_floating(first.type):
         differ = pc.and_(differ, pc.invert(pc.and_(pc.is_nan(first), pc.is_nan(second))))

@@ -1,8 +1,8 @@
 """Generation: language models write further candidates for every pair.
 
 The rows of a pair's candidates are adjacent. Back-translations come first, and then the answers of
-each generator, in the order of the configuration. The column `candidate` numbers all candidates
-before the rejection. If the run has a translation model, `translation_score` is the log-probability
+each generator, in the order of the configuration. The numbers in the column `candidate` include
+rejected candidates. If the run has a translation model, `translation_score` is the log-probability
 of the candidate given the source, per subword.
 """
 
@@ -39,7 +39,7 @@ from paraloom.models.text.language_identifier import LANGUAGES, may_be
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationUnit(Unit):
-    """A shard of pairs, and the shard of their back-translations, if any."""
+    """A shard of pairs, and the shard of their back-translations if the run has a model."""
 
     translated: Shard | None = None
 
@@ -55,7 +55,7 @@ class GenerationJob:
 
     generators: Sequence[tuple[ChatGenerator, Prompt]]
     first: int  # value of `candidate` for the first answer of the first generator
-    nmt: str | None  # name of the generator that is a translation model
+    nmt: str | None  # value of `generator` for back-translations
     model: TranslatorFactory | None
     languages: tuple[str, str]  # language of the sources, language of the references
     limit: Limit
@@ -67,7 +67,7 @@ def run(
 ) -> Result:
     """Ask the generators for candidates of `units`, and write the candidates into `output`.
 
-    Without a Beam runner, a single process sends all requests, so that it can obey rate limits.
+    Unless the user chose a Beam runner, a single process sends all requests and obeys rate limits.
     """
     threads = threads_here(arguments)
     generate = beam.ParDo(_Generate(output, job, threads))
@@ -119,9 +119,9 @@ class _Generate(UnitDoFn):
         return self.commit(unit.rows, pieces, GenerateMeasurements(generators=used))
 
     def _ask(self, requests: Iterable[Request], files: AnswerFiles) -> dict[str, Answer]:
-        """Return the answers by request key. Send only requests that `files` do not answer.
+        """Return the answers by request key. Send only requests that have no answer in `files`.
 
-        Raise a UserError before all requests are sent if too many candidates are rejected.
+        If too many candidates are rejected, raise a UserError and send no further requests.
         """
         answers, reasons, rows = files.read(), Counter[str](), 0
         new = {key: each for each in requests if (key := each.key) not in answers}
@@ -197,7 +197,7 @@ def requests(
 def _rows(
     pairs: pa.Table, generator: ChatGenerator, first: int, found: Sequence[Found]
 ) -> pa.Table:
-    """Make one row per candidate in `found`. `first` is the number of a pair's first candidate."""
+    """Make one row per candidate in `found`. Each pair's candidates are numbered from `first`."""
     row = np.repeat(np.arange(len(pairs)), generator.n)
     number = np.tile(np.arange(first, first + generator.n, dtype=np.int8), len(pairs))
     table = pairs.take(pa.array(row)).append_column(schema.CANDIDATE, pa.array(number))

@@ -1,4 +1,4 @@
-"""Count the words of a corpus, shard by shard, for inverse document frequencies."""
+"""Count the words of each shard and add the counts, for inverse document frequencies."""
 
 from __future__ import annotations
 

@@ -47,9 +47,10 @@ _SHARDS_PER_UNIT = 8  # with more shards, a crash of a worker would lose more wo
 class IngestMeasurements(Measurements):
     """Measurements of a unit."""
 
-    # Configuration key, for example `input.where` -> rows that it rejected before translation
+    # Configuration key, such as `input.where` -> rows that this key saved from translation
     saved: dict[str, Saved] = Field(default_factory=dict)
-    cleaned: dict[str, int] = Field(default_factory=dict)  # kind -> accepted pairs changed
+    # Kind of cleaning -> number of accepted pairs that it changed
+    cleaned: dict[str, int] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class IngestUnit:
 
     index: int
     key: str
-    name: str  # name of the receipt; sorts in the order of the input
+    name: str  # name of the receipt; names sort in the order of the input
     file: str  # prefix of the part files' names
     bitext: Bitext
     part: Range
@@ -73,8 +74,8 @@ class Reading:
     max_characters: int  # longest accepted id, source or reference
     where: tuple[Predicate, ...] = ()
     unique_pairs: bool = False  # accept only the first of equal pairs
-    near_duplicates: float | None = None  # least Jaccard index of near-copies; None: accept all
-    languages: Languages = field(default_factory=Languages)  # of the tokenisers; English if unknown
+    near_duplicates: float | None = None  # least Jaccard index of near-copies; None: accept them
+    languages: Languages = field(default_factory=Languages)  # for tokenisers; default: English
     identifier: OwnIdentifier | None = None  # identifies languages; None: fastText
 
     def blocks(self, unit: IngestUnit) -> Iterator[RowBlock]:
@@ -84,7 +85,7 @@ class Reading:
         )
 
     def id_hashes(self, unit: IngestUnit) -> Iterator[Hashes]:
-        """Yield hashes of each row's id and of the id made from its texts. Skip given ids."""
+        """Yield hashes of each row's id and of the id made from its texts, unless ids are given."""
         for block in self.blocks(unit) if unit.bitext.ids != "given" else ():
             first = row_hash(block.pairs["id"])[:, 0]
             other = first if unit.bitext.ids == "made" else row_hash(block.made)[:, 0]
@@ -109,9 +110,9 @@ class Ingest(beam.PTransform):
         self.output, self.reading, self.rows, self.ids = output, reading, rows, {*ids}
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find duplicates across all files, with one pass per kind, and then write the shards."""
+        """Find each kind of duplicate across all files in one pass, and then write the shards."""
         reading, kinds = self.reading, self.ids
-        # Only conditions on kept columns can distinguish equal pairs.
+        # Equal pairs differ only in kept columns, so only conditions on these columns matter.
         kept = tuple(condition for condition in reading.where if condition.column not in COLUMNS)
         by_kept = replace(reading, where=kept)
 
@@ -137,7 +138,8 @@ class Ingest(beam.PTransform):
                 sides = normalised(left["source"]), normalised(left["reference"])
                 yield Texts(block.lines[rows], *sides, _ids(block, numbers).take(pa.array(rows)))
 
-        # Shared ids get a suffix, except given ids. Only equal pairs share an id made from texts.
+        # Shared ids get a suffix, unless they are given. An id made from texts is shared only by
+        # equal pairs, of which `unique_pairs` accepts only the first pair.
         shared = kinds != {"given"} and not (reading.unique_pairs and kinds == {"made"})
         unsure = "given" in kinds or len(kinds) > 1
         where = self.rows, self.output
@@ -155,8 +157,8 @@ class Ingest(beam.PTransform):
 def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
     """Return the ids of a block's pairs. Append a suffix to each id that several rows share.
 
-    The suffix is the id made from the row's texts. If rows are equal, all rows except the first
-    also get a number. `numbers`, int64 [m, 2], contains the line and the number of these rows.
+    The suffix is the id made from the row's texts. Equal rows are numbered from 1, and numbers
+    above 1 are also appended. `numbers`, int64 [m, 2], has the line and number of rows to change.
     """
     ids = block.pairs["id"]
     found = numbers[np.isin(numbers[:, 0], block.lines)]
@@ -272,8 +274,8 @@ class _WriteShards(UnitDoFn):
     ) -> np.ndarray:
         """Return the reason for rejecting each pair of a block, or "": object [n].
 
-        `duplicates` are the lines with repeated ids, and `repeats` the lines with repeated pairs.
-        Rows that the configuration rejects, and the tokens of their `side`, are added to `saved`.
+        `duplicates` are lines with repeated ids, and `repeats` are lines with repeated pairs.
+        Add the rows that the configuration rejects to `saved`, with the tokens in column `side`.
         """
         languages, why = self.reading.languages, np.full(len(block.lines), "", object)
         language = (languages.source if side == "source" else languages.target) or ENGLISH

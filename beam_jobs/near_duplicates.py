@@ -1,10 +1,10 @@
-"""Near-copies among the pairs of a distributed corpus, with MinHash in bands (Broder, 1997).
+"""Find near-copies among the pairs of a distributed corpus, with MinHash in bands (Broder, 1997).
 
-A pair nearly repeats another pair if the Jaccard index of their sets of character n-grams reaches a
-threshold on both sides. Rows with an equal band are candidates for an exact comparison. In each
-group of candidates, a row is compared with only two rows: the first row of the group, and the
-preceding row of the group. The time per row is therefore constant. The result depends only on the
-texts and their order.
+Each pair has two texts. Two pairs are near-copies if the Jaccard index of character n-grams reaches
+a threshold, both for their first texts and for their second texts. Rows with an equal band are
+candidates for an exact comparison. In each group of candidates, a row is compared with only two
+rows: the first row of the group, and the preceding row of the group. The time per row is therefore
+constant. The result depends only on the texts and their order.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Texts(NamedTuple):
 
 
 Near = tuple[np.ndarray, pa.Array]
-"""Rows of a unit that nearly repeat earlier rows, ascending int64 [n]; ids of the earlier rows."""
+"""(ascending numbers of rows that nearly repeat an earlier row, int64 [n]; ids of earlier rows)"""
 
 
 def bands(threshold: float) -> tuple[int, int]:
@@ -65,7 +65,7 @@ def bands(threshold: float) -> tuple[int, int]:
 
 
 def ngrams(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return hashes of all character n-grams, uint64 [k], and the n-grams per text, int64 [n]."""
+    """Return hashes of all character n-grams, uint64 [k], and their number per text, int64 [n]."""
     padded = pc.binary_join_element_wise(texts, "\0" * _GRAM, "")
     lengths = pc.utf8_length(padded).to_numpy().astype(np.int64)
     text = bytes(padded.buffers()[2] or b"").decode()
@@ -73,7 +73,7 @@ def ngrams(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     hashes = np.zeros(max(len(codes) - _GRAM + 1, 0), np.uint64)
     for place in range(_GRAM):
         hashes = hashes * np.uint64(0x9E3779B97F4A7C15) + codes[place:][: len(hashes)]
-    counts = np.maximum(lengths - 2 * _GRAM + 1, 1)  # a shorter text counts as one n-gram
+    counts = np.maximum(lengths - 2 * _GRAM + 1, 1)  # shorter than `_GRAM`: one n-gram
     ends = np.cumsum(counts)
     shift = np.cumsum(lengths) - lengths - (ends - counts)
     return splitmix64(hashes[np.arange(counts.sum()) + np.repeat(shift, counts)]), counts
@@ -104,10 +104,10 @@ def band_keys(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray
 
 
 def candidates(keys: np.ndarray, *order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of later and of earlier entries with equal keys, each pair once.
+    """Pair entries with equal keys; return the indices of the later and of the earlier entries.
 
-    Each entry is paired with the first and with the preceding entry that has the same key. As in
-    `np.lexsort`, the last array in `order` is the primary sort key.
+    Each entry is paired with the first and with the preceding entry that has the same key. No pair
+    is repeated. As in `np.lexsort`, the last array in `order` is the primary sort key.
 
     >>> [of.tolist() for of in candidates(np.array([5, 7, 5, 5, 5]), np.arange(5))]
     [[2, 3, 4, 3, 4], [0, 0, 0, 2, 3]]
@@ -152,7 +152,7 @@ def near_copies(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarr
 
 
 def reasons(ids: pa.Array) -> np.ndarray:
-    """Return one reason for rejection per id of an earlier pair: object [n]."""
+    """Return the reasons for rejection, object [n], which contain the `ids` of earlier pairs."""
     return np.array([f"{REPEATS_NEARLY}, id {id}" for id in ids.to_pylist()], object)
 
 
@@ -164,7 +164,7 @@ class WithNearDuplicates(beam.PTransform):
 
     Args:
         texts: reads the texts of a unit, in blocks of any size.
-        rows: approximate number of rows in all units, for the number of partitions.
+        rows: approximate number of rows in all units.
         output: the stage's folder, where `remove_orphans` later removes the files.
         threshold: least Jaccard index of near-copies; None to find nothing.
     """
@@ -211,7 +211,7 @@ class WithNearDuplicates(beam.PTransform):
 
 
 def _hashes(blocks: Iterable[Texts], stream: BinaryIO, threshold: float) -> Iterator[Hashes]:
-    """Write texts; yield the band hashes of rows, and the first byte and length of their texts."""
+    """Write texts into `stream`; yield each row's band hashes, first byte and number of bytes."""
     written = 0
     for rows, *sides, ids in blocks:
         first, second = (pc.utf8_slice_codeunits(side, 0, _LONGEST) for side in sides)
@@ -246,7 +246,7 @@ def _compare(found: list[Place], prefix: str, threshold: float) -> Near:
 
 
 def _read_texts(path: str, places: np.ndarray) -> list[pa.Array]:
-    """Read the texts of both sides and the ids. `places` has their first bytes and lengths."""
+    """Read first texts, second texts and ids. `places` has each row's first byte and length."""
     distinct, inverse = np.unique(places, return_inverse=True)
     starts = (distinct >> np.uint64(16)).astype(np.int64)
     ends = starts + (distinct & np.uint64(0xFFFF)).astype(np.int64)

@@ -62,14 +62,14 @@ class BackTranslate(beam.PTransform):
     """Translates `source`: adds `translation`, `translation_score` and `translation_subwords`.
 
     `translated = pairs | BackTranslate("models/cs-en")`. Rows need the columns id, source and
-    reference, and may have others. With `NmtOptions(candidates=N)`, each row becomes N rows with a
-    `candidate` number. The transform has the same Beam counters as the stage `back_translate`.
+    reference, and may have more columns. With `NmtOptions(candidates=N)`, each row becomes N rows
+    with a `candidate` number. The Beam counters are the same as in the stage `back_translate`.
 
     Args:
         model: a folder that all workers can read, or a name on the Hugging Face Hub.
         languages: required for multilingual models.
         accelerator: Beam resource hint. If it requests an NVIDIA GPU, workers without a GPU fail.
-        seed: seed for random translations. They also depend on Beam's division into batches.
+        seed: seed for random translations, which also depend on how Beam divides rows into batches.
     """
 
     def __init__(
@@ -102,14 +102,14 @@ class BackTranslate(beam.PTransform):
 
 
 class ScorePairs(beam.PTransform):
-    """Adds scores of `translation` against `reference`, and the number of tokens of each.
+    """Adds scores of `translation` against `reference`, and the number of tokens in both texts.
 
     `scored = translated.pairs | ScorePairs(["trigram_overlap", "unigram_f1"])`
 
     Args:
         scorers: names in `paraloom.models.scorers.SCORERS` and in `sources`.
-        options: arguments of `Scoring`, such as `resources` by name (paths that all workers can
-            read), `sources` of your own scorers (`docs/scorers.md`), and the `language`.
+        options: arguments of `Scoring`, such as `language`, `resources` (a dict from names to paths
+            that all workers can read), or `sources` for your own scorers. See `docs/scorers.md`.
     """
 
     def __init__(self, scorers: Sequence[str], **options: Any):
@@ -128,7 +128,8 @@ class ExactDeciles(beam.PTransform):
 
     `bucketed = scored.pairs | ExactDeciles(["trigram_overlap"])`. The sizes of deciles differ by at
     most one row, if no two rows have the same id and `candidate`. Scores must be np.float32. Rows
-    with infinite or missing scores are rejected. The input must be bounded, in the global window.
+    with infinite or missing scores are rejected. The input must be bounded, and in the global
+    window.
     """
 
     def __init__(self, scores: Sequence[str]):
@@ -171,11 +172,11 @@ def _divided(
     added: Sequence[pa.Field],
     accelerator: str | None = None,
 ) -> PairsAndRejects:
-    """Apply `divide` to batches of rows. Its first argument is loaded once per process."""
+    """Apply `divide` to batches of rows. `load` makes its first argument, once per process."""
     given = _fields(pairs)
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]
-    # All outputs of a columnar DoFn must have the same schema. So one output contains all rows.
+    # All outputs of a columnar DoFn must have the same schema, so one output contains all rows.
     dividing = beam.ParDo(_Divide(whole, load, divide))
     if accelerator:
         dividing = dividing.with_resource_hints(accelerator=accelerator)

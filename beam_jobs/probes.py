@@ -1,6 +1,6 @@
 """Train probes. A probe is a small encoder, trained on a sample of the pairs in some deciles.
 
-Each probe is a unit of work. Its receipt contains its score on labelled pairs.
+Each probe is a unit of work. Its receipt contains the probe's score on labelled pairs.
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ class Probing:
         return np.bincount(_deciles(self.shards, self.score), minlength=10)
 
     def pairs(self, probe: Probe) -> list[pa.StringArray]:
-        """Draw the pairs of a probe. With the same seed, overlapping ranges share pairs."""
+        """Draw the pairs of a probe; return their references and translations.
+
+        With the same seed, overlapping ranges of deciles share pairs.
+        """
         deciles = _deciles(self.shards, self.score)
         order = np.random.default_rng(probe.seed).permutation(len(deciles))
         rows = np.sort(order[np.isin(deciles[order], probe.deciles)][: self.most])
@@ -95,7 +98,7 @@ def run(
 ) -> list[tuple[float, ...]]:
     """Train a probe for each range of deciles and each seed.
 
-    Return a tuple per range, which contains one score per seed: Pearson × 100.
+    Return one tuple per range, with one score (Pearson × 100) per seed.
     """
     key, counts = probing.key, probing.counts()
     probes = [

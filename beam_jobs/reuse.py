@@ -36,7 +36,7 @@ from paraloom.beam_jobs.transforms.translations import Direction
 from paraloom.models.printing import say
 
 _WORTH = 100
-"""Unchanged shards are not searched if they have more rows than this per new row.
+"""Unchanged shards are not searched if the job has more unchanged rows than this per new row.
 
 Translating a few new rows takes less time than searching a large corpus for them.
 """
@@ -46,7 +46,7 @@ _FORM = {"translation": _TEXT, "translation_score": pa.float32()}
 _FORM |= {"translation_subwords": pa.int16(), "reason": _TEXT}
 
 Block = tuple[int, str, int, int]
-"""Location of rows: index of their unit (negative for earlier units), path, first byte, end."""
+"""Rows in a file: (index of their unit, negative for earlier units; path; first byte; end byte)."""
 
 
 def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str]) -> list[Receipt]:
@@ -89,7 +89,7 @@ def _noted(folder: str) -> list[Receipt]:
 
 
 class WithKept(beam.PTransform):
-    """Finds translations in the shards of `old`. Returns (unit, blocks) for `read_kept`."""
+    """Finds translations in the shards of `old`. Returns units with blocks for `read_kept`."""
 
     def __init__(self, old: list[Receipt], new: Sequence[Unit], direction: Direction, output: str):
         super().__init__()
@@ -138,8 +138,8 @@ def translations(
 ) -> tuple[pa.Table, np.ndarray]:
     """Return the translations of an earlier unit, and the hash of each row's source, uint64 [n, 2].
 
-    Each source has `candidates` adjacent rows. The table and the hashes are empty if a file is
-    damaged or missing, because another run may change or remove files.
+    Each source has `candidates` adjacent rows. Another run may change or remove files. If a file is
+    damaged or missing, the table and the hashes are empty.
     """
     number = schema.CANDIDATE.name
     own = ["id", direction.text, number]
@@ -167,7 +167,7 @@ def translations(
 
 
 def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
-    """Return the translations of each source that occurs in `known`, from its first occurrence."""
+    """For each source that `known` contains, return the translations of its first occurrence."""
     hashes = known["hash"].take(pa.array(np.arange(0, len(known), candidates)))
     at = pc.index_in(sources["hash"], value_set=hashes)
     found = known.select([*_FORM]).take(pa.array(spread(at.drop_null().to_numpy(), candidates)))
@@ -176,7 +176,11 @@ def matched(sources: pa.Table, known: pa.Table, candidates: int) -> pa.Table:
 
 
 def read_kept(blocks: Sequence[Block], candidates: int) -> tuple[np.ndarray, pa.Table]:
-    """Return the indices of distinct texts that have translations, int64 [n], and translations."""
+    """Read the translations in `blocks`.
+
+    Return the indices of the translated texts among the unit's distinct texts, int64 [n], and the
+    table of translations.
+    """
     if not blocks:
         return np.empty(0, np.int64), pa.schema(_FORM).empty_table()
     found = _read(blocks)

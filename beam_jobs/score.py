@@ -1,7 +1,7 @@
 """Scoring: each scorer in the configuration adds one column.
 
-If only some scorers changed since an earlier output, only their columns are computed. The other
-columns are copied from the earlier output.
+If only some scorers changed since an earlier output, only these scorers' columns are computed. The
+other columns are copied from the earlier output.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def _range(scorer: Scorer) -> str:
 class ScoreMeasurements(Measurements):
     """Measurements of a shard."""
 
-    # Column -> digest of everything its values depend on. Equal digests allow copying the column.
+    # Column -> digest of everything its values depend on. If the digest is equal, the column can be
+    # copied.
     columns: dict[str, str] = Field(default_factory=dict)
 
 
@@ -145,7 +146,7 @@ class Scoring:
         return sources[name].load() if name in sources else SCORERS.get(name)
 
     def open(self, names: Sequence[str]) -> PairScorer:
-        """Open scorers. Each resource is opened when it is needed, and a model once per process."""
+        """Open scorers. Open each resource when it is needed, and a model once per process."""
         resources: dict[str, Any] = {}
         for name in names:
             kind = scorer.resource if (scorer := self.find(name)) else None
@@ -154,7 +155,7 @@ class Scoring:
             opening = partial(self._open_resource, kind)
             shared = self.models.get(kind.name)
             resources[kind.name] = partial(shared.acquire, opening) if shared else opening
-        if "encoder" in self.resources and not self.models:  # a model sets another number
+        if "encoder" in self.resources and not self.models:  # opening a model sets the threads
             import torch
 
             torch.set_num_threads(1)
@@ -215,7 +216,7 @@ class _Score(OverlappingDoFn):
         self.opening = Lock()
 
     def room(self, unit: Unit) -> int:
-        """Overlap two shards if there is a model, so that it need not wait for other scorers."""
+        """Overlap two shards if there is a model, which then does not wait for other scorers."""
         return 1 if self.scoring.models else 0
 
     def make(self, unit: Unit) -> Receipt:
@@ -238,7 +239,7 @@ class _Score(OverlappingDoFn):
             self.tell(unit, len(table) * min(done / texts, 1))
 
         waits: list[float] = []
-        listeners.insert(0, listen)  # batches are reported for the last listener, the oldest shard
+        listeners.insert(0, listen)  # only the last listener is called, the oldest shard's
         try:
             parts = [score_table(table.filter(known), scorer, scorers, columns, waits=waits)]
             if columns is not None and len(columns) < len(table):
@@ -247,7 +248,7 @@ class _Score(OverlappingDoFn):
         except UserError as error:
             if error.__cause__:  # a plug-in's error, for the log
                 traceback.print_exception(error.__cause__)
-            raise UserError(f"{error} (shard {unit.name})") from None  # else the cause is shown
+            raise UserError(f"{error} (shard {unit.name})") from None  # hides the cause
         finally:
             listeners.remove(listen)
         accepted, rejected = map(pa.concat_tables, zip(*parts, strict=True))
@@ -265,7 +266,7 @@ class _Score(OverlappingDoFn):
     def _computed_before(
         self, unit: Unit, table: pa.Table, keys: Mapping[str, str]
     ) -> tuple[pa.Array, pa.Table | None]:
-        """Return the rows that an earlier output contains, bool [n], and their reusable columns.
+        """Mark the rows that an earlier output contains, bool [n], and return reusable columns.
 
         Without reusable columns, mark all rows, and return None instead of columns.
         """

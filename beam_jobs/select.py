@@ -43,7 +43,7 @@ class Select(beam.PTransform):
         self.output, self.criteria, self.rows, self.text = output, criteria, rows, text
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Apply the criteria and find duplicates, and then read the pairs again to write them."""
+        """Apply the criteria and find duplicates. Then read the pairs again, to write them."""
         criteria, decided = self.criteria, _Decided(temporary_prefix(self.output), self.criteria)
         where, least = (self.rows, self.output), criteria.near_duplicates
         joined = units | "Duplicate pairs" >> WithDuplicates(decided.hashes, *where)
@@ -81,7 +81,7 @@ class _Decided:
     def read(
         self, unit: Unit, duplicates: np.ndarray, near: Near | None = None
     ) -> tuple[pa.Table, np.ndarray]:
-        """Return the ids and generators of rows, and the reason for rejecting each row, or ""."""
+        """Return a table of ids and generators, and the reason for rejecting each row or ""."""
         kept = decode(storage.read_bytes(f"{self.prefix}-{unit.index}"))
         reasons = kept[schema.REASON.name].to_numpy()
         reasons[duplicates] = REPEATS
@@ -94,7 +94,7 @@ class _Decided:
         return {name: _column(kept, rows) for name, rows in self.drawn_from(kept, reasons)}
 
     def drawn_from(self, kept: pa.Table, reasons: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield the name and the accepted rows of each kind that is sampled separately."""
+        """Yield the name and the accepted row numbers of each group that is sampled separately."""
         kinds, accepted = kinds_of(kept, self.criteria), reasons == ""
         for name in sorted({*kinds[accepted]} or {"sample"}):
             yield name, np.flatnonzero(accepted & (kinds == name))

@@ -23,7 +23,7 @@ def collect(
 ) -> pa.Table:
     """Run `transform`, which turns units into one table, and return the table.
 
-    All workers must be able to write to the folder `output`, which stores the table temporarily.
+    All workers must be able to write to the folder `output`. The table is stored there temporarily.
     """
     rows = {unit.name: unit.rows or 0 for unit in units}
     begun, result = storage.join(output, "begun"), storage.join(output, "collected.parquet")

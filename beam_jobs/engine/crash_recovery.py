@@ -2,9 +2,10 @@
 
 A worker that is killed, for instance because it used too much memory, cannot report an error. The
 launcher therefore counts the death in the attempt records (`<stage>/_attempts/<unit>.json`) of all
-units in progress. From the first death on, translation records which rows are in the engine. From
-the second death on, it makes smaller batches. If workers still die, the launcher ends the run with
-a message that names the units and rows. If the launcher itself is killed, no death is counted.
+units in progress. From the first death on, a translation job records the rows that the engine is
+processing. From the second death on, the job makes smaller batches. If workers still die, the
+launcher ends the run with a message that names the units and rows. If the launcher itself is
+killed, no death is counted.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ class Attempt(BaseModel):
 
     key: str
     number: int = 0  # 1 for the first attempt
-    deaths: int = 0  # workers that died on this unit
+    deaths: int = 0  # number of workers that died while they processed the unit
     rows: list[int] = []  # rows that the translation engine is processing
     _path: str = PrivateAttr("")
 
@@ -48,7 +49,7 @@ class Attempt(BaseModel):
 
 
 def begin(folder: str, name: str, key: str) -> Attempt:
-    """Record the start of an attempt at a unit. Continue a record with the same key."""
+    """Record the start of an attempt at a unit. A record with another key is replaced."""
     path = storage.join(folder, ATTEMPTS, f"{name}.json")
     attempt = _read(path)
     if attempt is None or attempt.key != key:
@@ -81,7 +82,7 @@ def _read(path: str) -> Attempt | None:
 
 
 def note_death(folder: str) -> str:
-    """Record a worker's death for all units in progress. Return the units as part of a message."""
+    """Record a worker's death for all units in progress. Return text that names these units."""
     at = []
     for name, attempt in unfinished(folder).items():
         attempt.deaths += 1

@@ -40,7 +40,7 @@ NAMESPACE = "paraloom"  # namespace of the jobs' Beam counters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Receipts of all units, in order, and Beam's counters."""
+    """The receipts, in the order of the units, and Beam's counters."""
 
     receipts: tuple[Receipt, ...]
     metrics: dict[str, int] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Work:
 
 
 def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> PipelineOptions:
-    """Parse Beam's options. Without a runner, use at most `processes` local workers."""
+    """Parse Beam's options. If they name no runner, use at most `processes` local workers."""
     options = parse_options(arguments)
     standard = options.view_as(StandardOptions)
     if standard.runner:
@@ -112,7 +112,7 @@ def launch(
         transform: transform from units to receipts.
         output: folder of the files and receipts.
         processes: largest number of worker processes, if the user did not choose a runner.
-        done: returns the number of rows that are done; None: count rows in units with receipts.
+        done: returns the number of finished rows; None: count the rows of units with receipts.
         limit: largest share of rows that the job may reject; None: unlimited.
 
     Raises:
@@ -175,11 +175,11 @@ def _under_way(output: str) -> int:
     paths = {name: shard_files.receipt_path(output, name) for name in names}
     told = [name for name, receipt in paths.items() if not storage.exists(receipt)]
     found = (storage.read_bytes(storage.join(folder, name)) for name in told)
-    return sum(int(rows) for rows in found if rows.isdigit())  # else the file is damaged
+    return sum(int(rows) for rows in found if rows.isdigit())  # other files are damaged
 
 
 def watch_pipeline(work: Work, arguments: Sequence[str]) -> dict[str, int]:
-    """Run a pipeline with progress and a log file. Run it again if a worker dies."""
+    """Run a pipeline, show its progress, and write a log. Run it again if a worker dies."""
     options = beam_options(arguments, processes=max(work.processes, 1))
     name_job(options, work.name, work.output)
     if work.label:
@@ -241,7 +241,7 @@ def run_pipeline(
 
 @contextmanager
 def _plain_labels() -> Iterator[None]:
-    """Prevent Beam from importing `apache_beam.dataframe` for labels. It fails with pandas 3."""
+    """Prevent Beam from importing `apache_beam.dataframe`, which fails with pandas 3."""
     original = pipelines.alter_label_if_ipython
     pipelines.alter_label_if_ipython = lambda transform, pvalueish: None
     try:
@@ -297,7 +297,7 @@ def _log(output: str) -> Path:
 def report_progress(done: Callable[[], int], progress: Meter, output: str) -> Iterator[None]:
     """Call `done` regularly while the block runs, and report its result as progress."""
     stop = threading.Event()
-    seconds = 10.0 if storage.is_remote(output) else 0.5  # in a store, a check is a request
+    seconds = 10.0 if storage.is_remote(output) else 0.5  # a store gets a request each time
 
     def watch() -> None:
         while not stop.wait(seconds):

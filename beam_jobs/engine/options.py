@@ -1,4 +1,4 @@
-"""Parse and check Beam's options. Functions import Beam themselves, because the import is slow."""
+"""Parse and check Beam's options. Beam is imported in functions, because the import is slow."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def local_workers(arguments: Sequence[str]) -> int:
 
 
 def threads_here(arguments: Sequence[str]) -> int | None:
-    """Number of threads of a local job with one process; None (all cores) with a Beam runner."""
+    """Number of threads for a local job with one process; None (all cores) for a Beam runner."""
     elsewhere = any(argument.startswith("--runner") for argument in arguments)
     return None if elsewhere else local_workers(arguments)
 

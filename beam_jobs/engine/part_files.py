@@ -52,7 +52,7 @@ def encode(table: pa.Table) -> bytes:
 
 
 def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """Decode a part file: all columns, or the names in `columns` that the file contains."""
+    """Decode a part file: all columns, or the columns in `columns` that the file contains."""
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         return file.read(columns, use_threads=False)
 
@@ -87,7 +87,7 @@ def _split(data: bytes) -> tuple[bytes, Struct]:
 
 
 def _append(footer: Struct, more: Struct, shift: int) -> None:
-    """Append the columns of the footer `more` to `footer`. Their pages moved by `shift` bytes."""
+    """Append the columns in `more` to `footer`. The pages of the columns moved by `shift`."""
     root, *elements = more[_SCHEMA][1]
     _add(footer[_SCHEMA][1][0], root, _CHILDREN)
     footer[_SCHEMA][1].extend(elements)
@@ -108,7 +108,7 @@ def _add(fields: Struct, other: Struct, number: int) -> None:
 
 def _shift(fields: Struct, numbers: Sequence[int], shift: int) -> None:
     for number in numbers:
-        if number in fields and fields[number][1]:  # else there is no such page
+        if number in fields and fields[number][1]:  # absent if there is no such page
             kind, value = fields[number]
             fields[number] = kind, value + shift
 

@@ -1,8 +1,8 @@
 """Stop a job that rejects too large a share of its rows.
 
 While a job runs, the launcher counts the rows of finished units. To stop the job, the launcher
-writes a message into the job's folder, and workers read it before each unit. Finished units are
-kept, so that the user can raise the limit and resume.
+writes a message into the job's folder. Workers look for the message before each unit. Finished
+units are kept, so that the user can raise the limit and resume.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ class _Rejections:
     limit: Limit
     rows: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    files: dict[str, str] = field(default_factory=dict)  # reason -> a file with such rows
+    files: dict[str, str] = field(default_factory=dict)  # reason -> a file with rejected rows
 
     def add(self, receipt: Receipt) -> None:
         self.rows += receipt.rows_in
@@ -46,7 +46,7 @@ class _Rejections:
                 self.files.setdefault(reason, shards[0].path if shards else receipt.name)
 
     def check(self, enough: int) -> None:
-        """Raise UserError if too many of at least `enough` rows are rejected."""
+        """Raise UserError if at least `enough` rows are counted and too many are rejected."""
         rejected = self.reasons.total()
         if self.rows < enough or rejected <= self.limit.share * self.rows:
             return
@@ -57,9 +57,9 @@ class _Rejections:
         reason, rows = self.reasons.most_common(1)[0]
         question = f"{self.limit.question} " if self.limit.question else ""
         raise UserError(
-            f"{self.job}: {what}, and max_rejected is {self.limit.share:g}; most often ({rows:,} "
-            f"rows): {one_line(reason)}, see {self.files[reason]}; {question}remove the cause, or "
-            "raise max_rejected; then the same command resumes"
+            f"{self.job}: {what}, and max_rejected is {self.limit.share:g}; most frequent reason: "
+            f"{one_line(reason)} ({rows:,} rows), see {self.files[reason]}; {question}remove the "
+            "cause, or raise max_rejected; then the same command resumes"
         )
 
 
@@ -74,7 +74,7 @@ class RejectionWatch:
         self.end()  # a killed command may have left a message
 
     def look(self) -> None:
-        """Count newly finished units; stop the job if it rejects too many rows."""
+        """Count the rows of newly finished units; stop the job if it rejects too many rows."""
         if self._limit.share == 1:
             return
         for name in set(storage.names(storage.join(self._folder, RECEIPTS))) - self._seen:

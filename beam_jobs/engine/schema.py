@@ -1,4 +1,4 @@
-"""Schemas of the pair record after each stage, and of rejected rows."""
+"""Schemas of pairs after each stage, and of rejected rows."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,25 +28,26 @@ REASON = pa.field("reason", pa.string(), nullable=False)
 
 MEANINGS = {
     "id": "id of the row in the bitext, or an id made from source and reference; unique in the "
-    "run, except that all translations of a row's source have the same id",
+    "run, except that all candidates for one input row have the same id",
     "source": "sentence in the foreign language",
     "reference": "{language} sentence of the bitext",
-    "translation": "{language} translation of `source` by the model",
+    "translation": "{language} translation of `source` by the translation model",
     "candidate": "index among the translations of `source`; 0 is the translation model's best",
     "generator": "name of the generator that made `translation`",
-    "translation_subwords": "number of subwords of `translation`, with the end of sentence",
-    "reference_tokens": "number of Moses tokens in `reference`; letters in scripts without spaces",
-    "translation_tokens": "number of Moses tokens in `translation`, counted in the same way",
+    "translation_subwords": "number of subwords in `translation`, including the symbol for its end",
+    "reference_tokens": "number of Moses tokens in `reference`, or of letters in scripts without "
+    "spaces",
+    "translation_tokens": "number of tokens in `translation`, counted as in `reference_tokens`",
 }
 """One-line descriptions of all columns except scores, for cards and pages."""
 
 OF_PAIRS = {
     "id": "id of the row in the input, or an id made from both sentences; unique in the run",
     "source": "empty",
-    "reference": "{language} sentence",
-    "translation": "another {language} sentence, its pair in the input",
+    "reference": "first {language} sentence of a pair in the input",
+    "translation": "second {language} sentence of the pair",
 }
-"""Descriptions that differ in runs with `input.format: pairs`."""
+"""Descriptions that replace those in `MEANINGS` if the run has `input.format: pairs`."""
 
 INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.string()), REASON])
 
@@ -114,5 +115,5 @@ def row_ids(table: pa.Table) -> pa.StringArray:
 
 
 def rejected(schema: pa.Schema) -> pa.Schema:
-    """Schema of rejected rows of a stage whose input has this schema."""
+    """Schema of the rejected rows of a stage. `schema` is the schema of the stage's input."""
     return pa.schema([*schema, REASON])

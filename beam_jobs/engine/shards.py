@@ -2,8 +2,8 @@
 
 A unit is one shard of the previous stage, or a range of an input file. When a job finishes a unit,
 it writes the unit's part files first and then the receipt. The receipt contains the unit's key, the
-checksums of the part files, and counts. A unit is finished if its receipt has the expected key and
-every part file has its checksum. Part files without a receipt are ignored.
+checksums of the part files, and counts. A unit is finished if the receipt has the expected key and
+the checksums of the part files are correct. Part files without a receipt are ignored.
 
     <stage>/part-…-<digest>.parquet             accepted rows
     <stage>/_rejected/part-…-<digest>.parquet   rejected rows, each with a reason
@@ -12,11 +12,11 @@ every part file has its checksum. Part files without a receipt are ignored.
     <stage>/_earlier/<unit>.json                an outdated receipt whose columns may be copied
     <stage>/_earlier/<digest>.jsonl             receipts whose translations `reuse` may copy
 
-Data set readers skip names that start with an underscore, so they read accepted rows only.
+Libraries for data sets skip names that start with an underscore, so they read accepted rows only.
 
 A runner may process the same unit twice at the same time, and on GPUs the results may differ. The
 name of a part file ends in digits of its checksum, so no attempt overwrites another attempt's
-files. The first receipt is valid. Files that it does not name are removed later.
+files. The first receipt is valid. Files that this receipt does not name are removed later.
 """
 
 import hashlib
@@ -157,7 +157,7 @@ class Receipt(BaseModel):
         return [shard.path for shard in (*self.shards, *self.rejected_shards)]
 
     def at(self, folder: str) -> Self:
-        """Return a copy of the receipt with the paths of part files in another stage folder."""
+        """Return a copy of the receipt in which all part files are in the stage folder `folder`."""
 
         def there(shards: Iterable[Shard], *below: str) -> tuple[Shard, ...]:
             place = storage.join(folder, *below, "")
@@ -178,7 +178,7 @@ def content_key(*parts: object) -> str:
 
 
 def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Unit]:
-    """Make one unit per shard. Its key combines the stage's `key` with the shard's content."""
+    """Make one unit per shard. A unit's key depends on the stage's `key` and on the shard."""
     return [
         Unit(index=i, key=content_key(key, of.name, of.digest), shard=of, candidates=candidates)
         for i, of in enumerate(shards)
@@ -186,7 +186,7 @@ def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Uni
 
 
 def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
-    """Verify a part file's checksum and read its columns; None reads all of them."""
+    """Verify a part file's checksum and read `columns`, or all columns if None."""
     return decode(read_whole(shard), columns)
 
 
@@ -209,7 +209,7 @@ def write_shard(path: str, table: pa.Table | PartFile, *, unique: bool = False) 
 
 
 def finished(folder: str, name: str, key: str) -> Receipt | None:
-    """Return a unit's receipt if its key is `key` and all its part files have their checksums."""
+    """Return a unit's receipt if it has the key `key` and all part files have their checksums."""
     receipt = read_receipt(folder, name)
     if receipt is None or receipt.key != key:
         return None
@@ -231,14 +231,14 @@ def commit(
     *,
     started: float,
 ) -> Receipt:
-    """Write a unit's part files and then its receipt, after a check that no row was lost.
+    """Write a unit's part files, check that no row was lost, and write the unit's receipt.
 
-    If another attempt finished the unit first, keep its files and return its receipt.
+    If another attempt finished the unit first, keep that attempt's files and return its receipt.
 
     Args:
         rows_in: number of input rows, or a function that returns it after the last piece.
         pieces: for each part, its name, accepted rows, and rejected rows with a `reason`.
-        numbers: measurements; they are read after the last piece.
+        numbers: measurements, which may change until the last piece.
         started: start of the unit, from `time.monotonic()`.
     """
     shards: list[Shard] = []
@@ -279,7 +279,7 @@ def commit(
 
 
 def as_counted(reasons: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Remove row numbers and ids from reasons, so that reasons that differ only there are equal.
+    """Remove row numbers and ids from reasons, so that equal reasons are counted together.
 
     >>> as_counted(pa.array(["in sts/2012/MSRpar (equal), row 417"]))[0].as_py()
     'in sts/2012/MSRpar (equal)'
@@ -309,7 +309,7 @@ def read_receipt(folder: str, name: str, kind: str = RECEIPTS) -> Receipt | None
 
 
 def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
-    """Remove receipts, so that their units are processed again. Keep copies for `score`."""
+    """Remove receipts, so that their units are processed again. `score` can read kept copies."""
 
     def set_aside(receipt: Receipt) -> None:
         if receipt.numbers.get("columns"):
@@ -355,7 +355,7 @@ def receipt_path(folder: str, name: str, kind: str = RECEIPTS) -> str:
 
 
 def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
-    """Remove all files in a stage folder that no receipt in `keep` names, and temporary files."""
+    """Remove temporary files, and files in a stage folder that no receipt in `keep` names."""
     needed = set()
     for receipt in keep:
         needed |= {receipt_path(folder, receipt.name), *receipt.paths}

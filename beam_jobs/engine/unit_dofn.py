@@ -57,7 +57,7 @@ class UnitDoFn(beam.DoFn):
         yield receipt
 
     def tell(self, unit: WorkUnit, rows: float) -> None:
-        """Write how many rows of a unit are done, at most once a second. Skip object stores."""
+        """Write a unit's number of finished rows, at most once a second, if the output is local."""
         if time.monotonic() - self._told >= 1 and not storage.is_remote(self.output):
             self._told = time.monotonic()
             path = storage.join(self.output, UNDER_WAY, unit.name)
@@ -80,7 +80,7 @@ class OverlappingDoFn(UnitDoFn):
         self.pool = ThreadPoolExecutor(_AT_ONCE)
 
     def start_bundle(self) -> None:
-        """Start a bundle without units."""
+        """Start a bundle, with no units in progress."""
         self.in_flight = deque[tuple[int, Future[Receipt]]]()  # number of rows, future receipt
 
     def room(self, unit: Any) -> int:
@@ -114,7 +114,10 @@ class OverlappingDoFn(UnitDoFn):
         self.pool.shutdown(cancel_futures=True)
 
     def _done(self, rows: int) -> Iterator[Receipt]:
-        """Yield receipts until at most `rows` rows, or one unit if `rows` > 0, are in progress."""
+        """Yield receipts until at most `rows` rows are in progress.
+
+        If `rows` is positive, a single unit may be in progress even if it has more rows.
+        """
         while self.in_flight and (
             self.in_flight[0][1].done()
             or (

@@ -1,1 +1,1 @@
-"""Runners: local worker processes, Flink, Dataflow, and what remote jobs share."""
+"""Runners of Beam jobs: local worker processes, Flink and Dataflow."""

@@ -33,7 +33,7 @@ def prepare(options: PipelineOptions, output: str) -> None:
     """Check that a Dataflow job's options are complete. Do nothing for other runners."""
     if options.view_as(StandardOptions).runner != DATAFLOW:
         return
-    import google.cloud.dataflow  # noqa: F401  (if it fails, the command names the extra)
+    import google.cloud.dataflow  # noqa: F401  (if missing, an error names the extra)
 
     cloud = options.view_as(GoogleCloudOptions)
     for name in ("project", "region", "temp_location"):
@@ -52,8 +52,8 @@ def one_process(arguments: Sequence[str], accelerator: str | None) -> list[str]:
     """Add arguments for one worker process per machine, so that each model is loaded once.
 
     By default, Dataflow starts one process per core, and each process would load the model. The
-    added arguments give one thread per GPU, or one thread without GPUs, and another thread that
-    reads and writes. The user may override `--number_of_worker_harness_threads`.
+    added arguments give one thread per GPU, or one thread if there is no GPU, and one more thread
+    that reads and writes. The user may override `--number_of_worker_harness_threads`.
     """
     if accelerator is None and runner_of(arguments) != DATAFLOW:
         return [*arguments]
@@ -63,7 +63,7 @@ def one_process(arguments: Sequence[str], accelerator: str | None) -> list[str]:
 
 
 def label(options: PipelineOptions, work: str) -> None:
-    """Label the job to submit with `work`, a digest of its work."""
+    """Add a label with `work`, the digest of the job's work, to the options."""
     cloud = options.view_as(GoogleCloudOptions)
     cloud.labels = [*(cloud.labels or ()), f"{_LABEL}={work}"]
 
@@ -71,8 +71,8 @@ def label(options: PipelineOptions, work: str) -> None:
 def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> PipelineResult:
     """Submit a job, or attach to the active job that does the same work.
 
-    No other launcher can use the result of a job without a label. If this job has no label, an
-    active job without a label and with the same name is therefore cancelled.
+    A job without a label serves only the launcher that submitted it. If this job has no label, an
+    active job that has the same name and no label is therefore cancelled first.
     """
     from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import Conflict
@@ -114,7 +114,7 @@ def wait(result: PipelineResult, options: PipelineOptions) -> None:
 
 
 def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
-    """Find the active job with the same name and label. Wait if it is being cancelled."""
+    """Find the active job with the same name and label. Wait while that job is being cancelled."""
     from apache_beam.runners.dataflow.dataflow_metrics import DataflowMetrics
     from apache_beam.runners.dataflow.dataflow_runner import DataflowPipelineResult, DataflowRunner
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient

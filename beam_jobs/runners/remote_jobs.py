@@ -38,7 +38,7 @@ def user_error(text: str) -> UserError | None:
 
 
 class RemoteJob(BaseModel):
-    """A job on a service. `address` is the job's page."""
+    """A job on a service. `address` is the URL of the job's web page."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -87,10 +87,10 @@ class User:
             listener(job)
 
     def cancels(self) -> bool:
-        """Whether Ctrl-C also cancels the job: `--on_interrupt`, or the user's answer.
+        """Whether Ctrl-C also cancels the job, by `--on_interrupt` or the user's answer.
 
-        If the option and a terminal are missing, the job is cancelled, because nobody may notice
-        that it still runs. A second Ctrl-C instead of an answer lets the job run.
+        Without this option and without a terminal, the job is cancelled. Otherwise, the job could
+        run on unnoticed. A second Ctrl-C instead of an answer leaves the job running.
         """
         choice = self.options.get_all_options().get("on_interrupt")
         asks = self.terminal is not None and self.terminal.isatty() and sys.stdin.isatty()

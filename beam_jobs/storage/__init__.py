@@ -50,7 +50,7 @@ def open_file(path: str) -> BinaryIO:
 
 
 def read_bytes(path: str, start: int = 0, end: int | None = None) -> bytes:
-    """Read a file, or its bytes from `start` to `end`, with one request to a store."""
+    """Read a file, or its bytes from `start` to `end`. An object store gets one request."""
     with _file_errors(path, "read"):
         if is_remote(path):
             place, bucket, name = store(path)
@@ -63,7 +63,8 @@ def read_bytes(path: str, start: int = 0, end: int | None = None) -> bytes:
 def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
     """Write `data`, which must not be empty, to `path` atomically; return whether it was written.
 
-    With `replace=False`, an existing file is kept. In a store, check and write are not atomic.
+    With `replace=False`, an existing file is kept. In an object store, another process may write
+    the file after the check.
     """
     if not replace and exists(path):
         return False
@@ -166,7 +167,7 @@ def _listed(prefix: str, delimiter: str | None = None) -> list[StoredObject]:
 def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Apply `function`, which reads or writes a file, to all items concurrently.
 
-    After an error, running calls are awaited, and other calls are cancelled.
+    After an error, running calls are awaited, and calls that have not started are cancelled.
     """
     futures = [_threads().submit(function, item) for item in items]
     try:
@@ -198,7 +199,7 @@ def remove_all(paths: Iterable[str]) -> None:
 
 
 def clear(folder: str) -> None:
-    """Remove the files in `folder`, and temporary files that killed processes left there."""
+    """Remove the files in `folder`, including temporary files that killed processes left."""
     remove_all(join(folder, name) for name in names(folder))
     remove_temporary(folder)
 

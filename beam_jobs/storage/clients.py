@@ -1,7 +1,7 @@
 """Clients of object stores, which read, write or remove an object in one request.
 
 Beam's own file systems are slower. They create a client for every operation, and send two to six
-requests per object. The clients in this module are used until Beam's options change.
+requests per object. This module reuses its clients until Beam's options change.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _S3:
         return int(self._client.head_object(Bucket=bucket, Key=name)["ContentLength"])
 
     def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[StoredObject]:
-        """Yield the objects whose names begin with `prefix` and contain no `delimiter` after it."""
+        """Yield objects whose names begin with `prefix`, and then contain no `delimiter`."""
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, Delimiter=delimiter or ""
         )
@@ -106,7 +106,7 @@ class _Google:
 
 Store = _S3 | _Google
 _KINDS: dict[str, tuple[type[Store], str]] = {"s3": (_S3, "s3"), "gs": (_Google, "dataflow")}
-"""The client class for each scheme, and the extra that installs its library."""
+"""The client class for each scheme, and the extra of Paraloom that installs its library."""
 
 _made: dict[str, tuple[Any, Store]] = {}
 _lock = threading.RLock()

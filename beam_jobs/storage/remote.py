@@ -65,7 +65,7 @@ def localise(path: str) -> str:
     copy = _copy_path(path, found)
     if not _is_whole(copy, path, found):
         with locked(copy.with_name(f".{copy.name}.lock")):
-            if not _is_whole(copy, path, found):  # another process may have made it
+            if not _is_whole(copy, path, found):  # another process may have made the copy
                 _fetch(path, found, copy)
     return str(copy)
 
@@ -85,13 +85,13 @@ def publish(folder: Path, path: str) -> None:
     copy = _copy_path(path, _listing(path))
     with suppress(OSError):  # after an error, `localise` fetches the folder again
         copy.parent.mkdir(parents=True, exist_ok=True)
-        if not copy.exists():  # S3 gives objects with the same content the same version
+        if not copy.exists():  # on S3, an earlier model with equal content has this path
             shutil.move(folder, copy)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def local_workdir(run: str) -> Path:
-    """Return a run's local folder. For a remote run, it contains files that are not uploaded."""
+    """Return a local run's folder. For a remote run, return a folder for files not uploaded."""
     if not storage.is_remote(run):
         return Path(run)
     run = run.rstrip("/")
@@ -108,7 +108,7 @@ def _listing(path: str) -> list[StoredObject]:
 
 
 def _copy_path(path: str, found: Sequence[StoredObject]) -> Path:
-    """Path of the local copy. Its last part is the remote name, which some libraries read."""
+    """Path of the local copy. The copy keeps its remote name, which some libraries read."""
     name = path.rstrip("/").rsplit("/", 1)[-1]
     return user_cache() / "copies" / content_key(found)[:24] / name
 

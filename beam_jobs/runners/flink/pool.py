@@ -1,7 +1,8 @@
 """A pool of Python workers for all TaskManagers of one machine.
 
 Every TaskManager numbers its workers separately. Beam's worker pool stops workers by number, so one
-TaskManager could stop the worker of another. Here a worker ends when its TaskManager disconnects.
+TaskManager could stop another TaskManager's worker. In this pool, a worker ends when its
+TaskManager disconnects.
 
 The pool runs any code that it receives. It therefore listens on loopback only.
 """
@@ -31,7 +32,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         arguments = [request.worker_id, *(end.url for end in ends)]
         try:
             started = fork_server.start(worker.__name__, arguments)
-            threading.Thread(target=started.wait, daemon=True).start()  # reads its exit code
+            threading.Thread(target=started.wait, daemon=True).start()  # reads the exit code
         except OSError as error:
             return beam_fn_api_pb2.StartWorkerResponse(error=str(error))
         return beam_fn_api_pb2.StartWorkerResponse()

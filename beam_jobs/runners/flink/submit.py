@@ -1,6 +1,6 @@
-"""One-line errors for faults of the Flink cluster, before and while a job runs.
+"""Report faults of the Flink cluster in one line, before and while a job runs.
 
-Without these checks, Flink reports a wrong address after minutes, as a Java traceback.
+Without these checks, Flink reports a wrong address only after minutes, in a Java traceback.
 """
 
 import json
@@ -37,7 +37,7 @@ def ready(options: PipelineOptions) -> Iterator[None]:
     """Check that the cluster and the job server are available for the job in the block.
 
     A running job with the same name belongs to a killed run and is cancelled. If the job server or
-    the TaskManagers are lost during the job, the error has one line, too.
+    the TaskManagers are lost during the job, this is also reported in one line.
     """
     flink = options.view_as(FlinkRunnerOptions)
     master, endpoint = flink.flink_master, options.view_as(PortableOptions).job_endpoint

@@ -15,7 +15,7 @@ from paraloom.beam_jobs.runners.local.worker import environment, hide_options
 
 
 class FolderOptions(PipelineOptions):
-    """Beam's option for the folder of a job's relative paths."""
+    """A Beam option for the folder in which a job's relative paths begin."""
 
     @classmethod
     def _add_argparse_args(cls, parser: Any) -> None:
@@ -23,9 +23,10 @@ class FolderOptions(PipelineOptions):
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Request the job's options, enter its folder, and run Beam's worker.
+    """Request the job's options, enter the job's folder, and run Beam's worker.
 
-    `arguments`: the worker's id, and addresses of Beam's provision, control and logging services.
+    `arguments` are the worker's id and the addresses of Beam's provision, control and logging
+    services.
     """
     worker, provision, control, logging = arguments
     with grpc.insecure_channel(provision) as channel:

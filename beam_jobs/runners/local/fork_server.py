@@ -1,14 +1,14 @@
 """A fork server: workers are forked from a process that has already imported their modules.
 
-Every job starts new workers. To import Beam and Arrow takes two seconds of a core, and a fork takes
-milliseconds. The server starts no threads, so no lock is held when it forks.
+Every job starts new workers. Importing Beam and Arrow takes a core two seconds, but a fork takes
+milliseconds. The server itself starts no threads, so no lock is held when it forks.
 
     launcher  --(module, arguments, environment; stderr, a pipe)-->  fork server
     fork server  --fork-->  worker
     launcher  <--(exit code)--  the pipe, from the fork server
 
-The fork server of the standard library does not replace this server. Its workers run the launcher's
-main module again, and a killed launcher leaves a temporary folder.
+The standard library's fork server is not used, because its workers run the launcher's main module
+again, and because a launcher that is killed leaves a temporary folder.
 """
 
 import gc
@@ -49,7 +49,7 @@ class Worker:
         self._pipe = pipe
 
     def wait(self) -> int:
-        """Wait until the process ends; return its exit code, or minus the signal that killed it."""
+        """Wait until the process ends; return its exit code, or minus the fatal signal."""
         try:
             said = os.read(self._pipe, _CODE.size)
         finally:
@@ -58,8 +58,7 @@ class Worker:
 
 
 class ForkServer:
-    """The launcher's side of the fork server, which starts with the first worker or with
-    `prepare`."""
+    """The launcher's side of the fork server. `prepare` or the first `start` starts the server."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -75,8 +74,8 @@ class ForkServer:
     ) -> Worker:
         """Start a worker, which calls `main(arguments)` of `module`.
 
-        The worker has this process's working directory, `sys.path`, stderr (also as stdout) and
-        environment, and also the variables in `added`.
+        The worker has this process's working directory, `sys.path`, stderr and environment. Its
+        stdout is also stderr. `added` contains further environment variables.
         """
         request = {
             "module": module,
@@ -109,10 +108,10 @@ class ForkServer:
     def _connected(self) -> socket.socket:
         if self._socket is None:
             ours, theirs = socket.socketpair()
-            for end in (ours, theirs):  # libraries set default timeouts
+            for end in (ours, theirs):  # libraries may have set a default timeout
                 end.setblocking(True)
             path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-            # `serve` ignores SIGINT, then unblocks it: before, SIGINT would print a traceback.
+            # SIGINT is blocked until `serve` ignores it. Until then, it would print a traceback.
             blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
                 with theirs:
@@ -124,7 +123,7 @@ class ForkServer:
                     )
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            weakref.finalize(self, server.kill)  # also at exit: the server may still be importing
+            weakref.finalize(self, server.kill)  # at exit, too: the server may still be importing
             self._socket = ours
         return self._socket
 
@@ -155,7 +154,8 @@ def serve(requests: socket.socket) -> None:
                 os.close(pipe)
 
     signal.signal(signal.SIGCHLD, report)
-    # Python 3.12 and later warn of forks beside threads; here these are libraries' idle threads.
+    # Python 3.12 and later warn if a process with threads forks. Here, only libraries have idle
+    # threads.
     warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     while True:
         size, descriptors, _, _ = socket.recv_fds(requests, _SIZE.size, 2)
@@ -163,7 +163,7 @@ def serve(requests: socket.socket) -> None:
             return
         (length,) = _SIZE.unpack(size)
         stderr, pipe = descriptors
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # it would cut the message short
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # it would interrupt `recv`
         message = requests.recv(length, socket.MSG_WAITALL)
         try:
             if not (worker := os.fork()):
@@ -187,7 +187,7 @@ def _work(request: dict[str, Any], stderr: int) -> NoReturn:
         os.dup2(stderr, 1)
         os.dup2(stderr, 2)
         os.close(stderr)
-        os.environ.update(request["environment"])  # imported modules may have changed some
+        os.environ.update(request["environment"])  # imported modules may have changed variables
         os.chdir(request["folder"])
         sys.path[:] = request["path"]
         importlib.import_module(request["module"]).main(request["arguments"])

@@ -1,7 +1,7 @@
 """Beam's local runner, with worker processes that may die.
 
-Beam's own runner waits forever for a killed worker, for instance when memory runs out. This runner
-fails the pipeline, which is then run again.
+Beam's own runner waits forever for a killed worker, for instance when memory runs out. With this
+runner, the pipeline fails, and `retry_on_worker_death` runs it again.
 """
 
 import logging
@@ -44,8 +44,7 @@ _deaths: list[str] = []  # how workers died since `retry_on_worker_death` last s
 
 
 def local_runner(options: PipelineOptions) -> FnApiRunner:
-    """Make a runner whose workers have the options of object stores; a worker's death is an
-    error."""
+    """Make a runner that passes Beam's options to workers, and fails if a worker dies."""
     passed = {
         f"beam:option:{name}:v1": str(value) if type(value) is int else value
         for name, value in options.get_all_options(drop_default=True).items()
@@ -124,7 +123,7 @@ def ends_when_interrupted(terminal: IO[str]) -> Iterator[None]:
 
 
 def _without_lost_workers(error: threading.ExceptHookArgs) -> None:
-    """Suppress gRPC tracebacks of threads that wait for workers that Ctrl-C ended."""
+    """Suppress gRPC tracebacks from threads that wait for workers after Ctrl-C."""
     if not isinstance(error.exc_value, grpc.RpcError):
         threading.__excepthook__(error)
 

@@ -1,7 +1,7 @@
 """A worker process on this machine: Beam's worker, which ends with its launcher.
 
-Without this, Beam's worker continues after the launcher was killed. It would write into a folder to
-which the next run may already write, and then wait forever.
+By default, Beam's worker continues after its launcher was killed. The worker could write into a
+folder to which the next launcher already writes, and then wait forever.
 """
 
 import logging
@@ -22,8 +22,7 @@ from paraloom.models.printing import Lossy
 
 
 def environment(worker: str, options: str, control: str, logging: str) -> dict[str, str]:
-    """Return the variables that Beam's worker reads; `options` are the pipeline's options as
-    JSON."""
+    """Return the environment variables that Beam's worker reads. `options` is in JSON."""
 
     def descriptor(url: str) -> str:
         return str(text_format.MessageToString(ApiServiceDescriptor(url=url)))
@@ -37,7 +36,10 @@ def environment(worker: str, options: str, control: str, logging: str) -> dict[s
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run Beam's worker until the fork server or the launcher (its process id) ends."""
+    """Run Beam's worker until the fork server or the launcher ends.
+
+    The only argument is the process id of the launcher.
+    """
     (launcher,) = arguments
     for process in (int(launcher), os.getppid()):
         threading.Thread(target=_end_with, args=(process,), daemon=True).start()

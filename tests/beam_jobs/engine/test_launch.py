@@ -272,7 +272,7 @@ def test_a_running_job_is_stopped_and_continues(tmp_path: Path, monkeypatch: Pat
         run(work, tmp_path, 0.45, seconds_each=0.05)
     message = str(caught.value)
     assert re.match(r"odd: \d+ of \d+ rows are rejected \(50.0%\), and max_rejected is 0.45; "
-                    r"most often \(\d+ rows\): is odd, see ", message)  # fmt: skip
+                    r"most frequent reason: is odd \(\d+ rows\), see ", message)  # fmt: skip
     assert message.endswith("raise max_rejected; then the same command resumes")
     (example,) = re.findall(r"see (.+); remove", message)
     assert Path(example).parent == tmp_path / "out" / "_rejected"

@@ -143,7 +143,7 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "HTML entities in 1,234, characters not in NFC in 5",
         "texts are equal. Near-copies were rejected, too.",
         "German sentences that should have the same meaning. A pair is the German side of a bitext",
-        "German translation of `source` by the model",
+        "German translation of `source` by the translation model",
         "| bucket | 360 | 4,360 | odd (4,000) |",
         "| ingest | 400 | 360 | empty reference (30); a reason",
         "| `captions.tsv` | 12,345 |",
