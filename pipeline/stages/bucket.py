@@ -1,4 +1,4 @@
-"""Stage `bucket`: deciles of the scores."""
+"""Stage `bucket`: computes the deciles of the scores."""
 
 from typing import Any
 

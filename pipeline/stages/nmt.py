@@ -18,7 +18,7 @@ is_valid = folder_is_valid
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the training options that are not null, the languages, and the seed."""
+    """Return the seed, the languages, and the training options that are not null."""
     options, languages = run.config.nmt.training, [run.input.source_language]
     if run.input.target_language != "en":
         languages.append(run.input.target_language)

@@ -1,1 +1,1 @@
-"""Stages that make scorers' resources. A module, except `pair_models`, has its resource's name."""
+"""Stages that make scorers' resources. Modules except `pair_models` have the resource's name."""
