@@ -82,12 +82,15 @@ def select_lines(cut: cuts.Cut, where: Sequence[str] = ()) -> str:
 
 def cut_lines(cut: cuts.Cut, rows: int) -> list[str]:
     """Describe the deciles, the pairs and the precision of a cut in sentences."""
-    none = f"no cut with at least {cuts.ENOUGH} judged pairs is sure to reach it; the best is "
+    none = (
+        f"no cut with at least {cuts.ENOUGH} judged pairs is sure to reach this precision; "
+        "the best cut is "
+    )
     nearest = "" if cut.reached else none
     return [
         f"Precision {cut.wanted:g}: {nearest}{deciles_in_words(cut.deciles)} of {cut.score}; "
         f"{cut.rows:,} of {rows:,} pairs ({100 * cut.rows / max(rows, 1):.0f}%).",
-        f"Of its {cut.judged:,} judged pairs, {cut.good:,} are good: a share of "
+        f"Of the {cut.judged:,} judged pairs in the cut, {cut.good:,} are good: a share of "
         f"{cut.precision:.2f} (95% interval by Wilson: {interval_in_words(cut.wilson)}).",
     ]
 

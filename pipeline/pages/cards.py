@@ -93,7 +93,7 @@ def meaning(
 
 
 def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the card of the encoder of the run or of `place`. A card that a person edited stays."""
+    """Write the card of the encoder of the run or of `place`. Keep a card that a person edited."""
     view = record.derived(place) if place else record.best
     number = int(place.removeprefix("rounds/")) if place.startswith("rounds/") else 0
     folder = storage.join(folder, record.derived(place).path("embeddings"))

@@ -111,7 +111,7 @@ def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`
     if select.per_generator is not None:
         parts.append(f"at most {select.per_generator:.0%} of one generator")
     if select.size is not None:
-        parts.append(f"{select.size:,} of them drawn at random")
+        parts.append(f"{select.size:,} pairs drawn at random")
     return ", ".join(parts) or "every pair"
 
 

@@ -161,7 +161,7 @@ class Sample:
         return Curve((predicate,), points, self.keep(free, predicate))
 
     def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
-        """Return selections of equal size that have other bounds on wording and meaning.
+        """Return selections of equal size, each with other bounds on wording and meaning.
 
         The result is None if no score measures wording, or if fewer than ENOUGH pairs are selected.
         """

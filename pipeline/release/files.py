@@ -27,8 +27,8 @@ _CHUNKING = {"min_chunk_size": 256 * 1024, "max_chunk_size": 1024 * 1024, "norm_
 def held_out(references: pa.Array, share: float, seed: int) -> np.ndarray:
     """Return which rows are in the split `test`: bool [n].
 
-    The split depends on a hash of the reference, which ignores case and punctuation. With the same
-    share and seed, a reference stays in its split when the corpus grows.
+    The split depends on a hash of the reference without case and punctuation. With the same share
+    and seed, a reference stays in its split when the corpus grows.
     """
     return np.asarray(text_hashes(normalised(references), seed) < threshold(share))
 

@@ -42,7 +42,7 @@ def make_release(
     repo: str | None,
     triplets: TripletOptions | None,
 ) -> dict[str, int]:
-    """Make a release of a run's corpus or of a named selection. Return the rows of each split.
+    """Make a release of a run's corpus or a named selection. Return the number of rows by split.
 
     An earlier release in `out` is replaced. The other arguments are options of `paraloom publish`.
     """

@@ -1,4 +1,4 @@
-"""The configuration `triplets` of a release, with columns anchor, positive, negative and kind."""
+"""The configuration `triplets` of a release. Its columns are anchor, positive, negative, kind."""
 
 import random
 import shutil
@@ -165,7 +165,10 @@ class _Near:
         return {NEAR: [text if any(ok) else None for text, ok in zip(texts, usable, strict=True)]}
 
     def _same(self, own: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Return which found pairs share the source or a text with the own pair: bool [n, k]."""
+        """Compare the n pairs `own` with the k neighbours `found` of each: bool [n, k].
+
+        A value is true if both pairs have the same source or share a text.
+        """
         source, *texts = self.hashes
         none = text_hashes(pa.array([""]))  # pairs that were not translated have an empty source
         same = [(source[found] == source[own][:, None]) & (source[found] != none)]
@@ -173,7 +176,7 @@ class _Near:
         return np.asarray(np.any(same, axis=0))
 
     def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
-        """Return which of the first _JUDGED usable pairs the cross-encoder accepts: bool [n, k]."""
+        """Ask the cross-encoder which of the first _JUDGED usable neighbours fit: bool [n, k]."""
         from paraloom.models.scorers.learned.sentence_similarity import cross_encoder
 
         asked = usable & (np.cumsum(usable, axis=1) <= _JUDGED)
@@ -271,7 +274,10 @@ def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[
 
 
 def _triplets(block: Block, opened: Sequence[Maker]) -> pa.Table:
-    """Return the triplets of a block. Negatives that equal a normalised side are left out."""
+    """Return the triplets of a block.
+
+    Negatives that equal the anchor or the positive after normalisation are left out.
+    """
     rows, negatives, kinds = [], [], []
     for kind, texts in ((kind, of) for make in opened for kind, of in make(block).items()):
         there = [row for row, text in enumerate(texts) if text is not None]

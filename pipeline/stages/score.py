@@ -25,7 +25,7 @@ def depends_on(config: Config) -> tuple[str, ...]:
 
 
 def plugin_keys(config: Config) -> dict[str, Any]:
-    """Return the version, the code's key and the resource's digest of each third-party scorer."""
+    """For each third-party scorer, return the version, the code's key and the resource's digest."""
     given = config.score.resources
     return {
         source.name: [
@@ -54,7 +54,7 @@ def _version(config: Config, name: str) -> Any:
 
 
 def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
-    """Return the key of each column. `digests` is by resource, and `own` is from `plugin_keys`."""
+    """Return each column's key from the digests of resources and the `plugin_keys` in `own`."""
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
         own = own | {name: [own[name], of] for name, of in stored.items()}
@@ -119,7 +119,7 @@ def check(config: Config) -> None:
             continue
         kind = (scorer := source.load()).resource
         if config.is_mined and {"source", "translation_score"} & {*scorer.reads}:
-            raise UserError(f"score.scorers: {source.name} needs sources; pairs have none")
+            raise UserError(f"score.scorers: {source.name} needs sources; the input has no sources")
         if kind and kind.name not in config.score.resources:
             raise UserError(
                 f"score.resources.{kind.name}: is missing; {source.name} needs {kind.remedy}"

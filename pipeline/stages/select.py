@@ -33,7 +33,7 @@ version = VERSIONS["select"]
 
 
 def criteria(run: Run) -> Criteria:
-    """Return the criteria of the selection, with deciles from `auto_select` or `judged` if any."""
+    """Return the criteria of the selection. `auto_select` or `judged` may have chosen deciles."""
     chosen = resolve_auto(run)
     assert chosen.by not in CHOSEN, f"select.by: {chosen.by} has chosen no deciles yet"
     return run.criteria(chosen.by, chosen.deciles)

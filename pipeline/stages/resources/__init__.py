@@ -1,1 +1,1 @@
-"""Stages that make scorers' resources. Modules except `pair_models` have the resource's name."""
+"""Stages that make scorers' resources. Modules are named after resources, except `pair_models`."""
