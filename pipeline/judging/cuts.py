@@ -121,8 +121,8 @@ def spearman(
 ) -> dict[str, tuple[float | None, Interval | None]]:
     """Compute Spearman's correlation of each score [n] with the labels [n], and its 95% interval.
 
-    The interval follows Bonett & Wright (2000). Its sample size is the number of references,
-    because pairs of one reference are not independent. An undefined value is None.
+    The interval follows Bonett & Wright (2000). The number of references is used as the sample
+    size, because pairs of one reference are not independent. An undefined value is None.
     """
     if len(labels) < 2:
         return dict.fromkeys(scores, (None, None))

@@ -1,8 +1,9 @@
 """Sampling of the pairs that people judge.
 
 By default, the pairs are spread evenly over the deciles of each score. All deciles of a score have
-the same number of rows, so the share of good pairs in the sample estimates the share in the run.
-Pairs with equal sides are excluded, because all judges would give them the same label.
+the same number of rows. Therefore the share of good pairs in the sample estimates the share of good
+pairs in the run. Pairs with equal sides are excluded, because all judges would give them the same
+label.
 """
 
 from collections import Counter

@@ -125,7 +125,7 @@ def _count(shards: Sequence[Shard]) -> Counter[str]:
 
 
 def _labels(folder: str, shards: Sequence[Shard]) -> dict[str, list[float]]:
-    """Return the labels by generator. Candidates that equal the reference are left out."""
+    """Return candidates' labels by generator. Copies of the reference are left out."""
     labels, found = by_pair(read_judgments(folder)), defaultdict[str, list[float]](list)
     for pair, row in judged_rows(labels, shards if labels else (), more=[_NAME])[0].items():
         if pair[0] != pair[1]:

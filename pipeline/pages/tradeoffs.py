@@ -72,7 +72,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The pairs selected at several bounds. `paraloom frontier` prints these fields as JSON."""
+    """The pairs selected at several bounds. `paraloom frontier --json` writes these fields."""
 
     moved: tuple[Predicate, ...]  # one or two thresholds
     points: list[Kept]

@@ -161,7 +161,7 @@ def _license(
     if not link:
         raise UserError(
             f"the licence {license!r} is not on the Hub's list "
-            "(https://huggingface.co/docs/hub/repositories-licenses); choose another with "
+            "(https://huggingface.co/docs/hub/repositories-licenses); choose another licence with "
             "--license, or give the address or the file of the licence text with --license-link"
         )
     return license, link

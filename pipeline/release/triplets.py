@@ -91,7 +91,7 @@ class Rows(NamedTuple):
     """The pairs of a split."""
 
     files: Sequence[Path]  # files of the configuration `full`
-    work: Path  # prefix of temporary files
+    work: Path  # prefix of the paths of temporary files
     seed: int
 
     def blocks(self) -> Iterator[Block]:

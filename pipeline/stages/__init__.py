@@ -159,7 +159,7 @@ TARGETS: dict[str | None, tuple[str, ...]] = {
         for command in dict.fromkeys(row.command for row in TABLE.values() if row.command)
     },
 }
-"""The stages that each command brings up to date. Their dependencies run first."""
+"""The stages that each command brings up to date. Dependencies of these stages run first."""
 
 
 def own(place: str) -> tuple[str, ...]:

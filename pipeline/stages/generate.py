@@ -109,7 +109,7 @@ def make(run: Run, key: str) -> GenerateRecord:
 
 
 def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
-    """Return the language models' entries, with the licences and prices in `record.config`."""
+    """Return each language model's entry, with licence and cost according to `record.config`."""
     found = dict((record.find(GenerateRecord) or GenerateRecord()).generators)
     for of in record.config.chats:
         if made := found.get(of.name):

@@ -58,7 +58,7 @@ def swapped(pairs: list[Path], folder: Path) -> list[Path]:
 
 
 def check(config: Config) -> None:
-    """Check that the two language codes differ, because the model's file names contain them."""
+    """Check that the two language codes differ, because the model's file names contain both."""
     source, target = config.languages.source, config.languages.target
     if source == target:
         raise UserError(

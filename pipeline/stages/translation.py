@@ -30,7 +30,7 @@ from paraloom.pipeline.stages import pairs_before
 CONVERSIONS = "_conversions"
 """The folder of converted models, for runs in an object store."""
 ENGINE = "ctranslate2"
-"""The inference engine. Keys contain it, because earlier versions had other engines."""
+"""The inference engine. Keys contain this name, because earlier versions had other engines."""
 
 
 class Model(NamedTuple):

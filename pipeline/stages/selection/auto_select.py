@@ -110,7 +110,7 @@ def small_encoder(model: str, encoder: EmbeddingOptions) -> EmbeddingOptions:
     """Return the options of a small encoder, which is trained for one epoch on one core.
 
     Negatives come from the mini-batch (Wieting & Gimpel 2017). PARAGRAM vectors of the run are not
-    used, because training on few pairs changes them too little to rank deciles.
+    used, because training on few pairs changes these vectors too little to rank deciles.
     """
     return EmbeddingOptions(
         model=model,
