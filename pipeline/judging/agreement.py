@@ -42,7 +42,7 @@ class JudgedPairs:
     references: npt.NDArray[Any]  # [n], the texts
     scores: dict[str, npt.NDArray[np.float64]]  # [n] for each score
     deciles: dict[str, npt.NDArray[np.int64]]  # [n] for each score
-    rows: dict[str, list[int]]  # number of rows by score and decile
+    rows: dict[str, list[int]]  # for each score, the number of rows in each decile
     higher_is_better: dict[str, bool]
     counts: dict[str, Any] = field(default_factory=dict)  # further fields of `AgreementRecord`
 
@@ -57,8 +57,8 @@ def join(
 ) -> JudgedPairs:
     """Join judgments with the scores of their pairs in `shards` of the stage `bucket`.
 
-    A pair's label is the mean over its judges. A pair counts if its sides differ and its first row
-    meets `where`. `own` contains third-party scorers.
+    A pair's label is the mean of its judges' labels. A pair counts if its sides differ and its
+    first row meets `where`. `own` contains third-party scorers.
     """
     labels = by_pair(judgments)
     found, rows = judged_rows(labels, shards, scores, where)
@@ -103,8 +103,8 @@ def judged_rows(
 ) -> tuple[dict[PairTexts, dict[str, Any]], dict[str, list[int]]]:
     """Return the first row of each judged pair, and the number of rows by score and decile.
 
-    The value `meets` of a row says whether the row meets `where`. The numbers are of rows that meet
-    `where` and have different sides.
+    The value `meets` of a returned row says whether the row meets `where`. Only rows that meet
+    `where` and have different sides are counted.
     """
     references = pa.array(sorted({reference for reference, _ in wanted}), pa.string())
     columns = [*schema.ROW, "reference", "translation", *more]
@@ -136,7 +136,7 @@ def score_labels(
     resources: Mapping[str, Any] | None = None,
     where: Sequence[str] = (),
 ) -> JudgedPairs:
-    """Score the labelled pairs in `path` with different sides. Scale their labels to 0 to 100."""
+    """Score the labelled pairs of a file, except pairs with equal sides. Scale labels to 0–100."""
     if not Path(path).exists():
         raise UserError(f"--labels {path}: does not exist")
     resources, sets = resources or {}, read_labelled(path)
@@ -194,7 +194,7 @@ def conditions(
 
 
 def measure(pairs: JudgedPairs, *, good: float, precisions: Sequence[float]) -> AgreementRecord:
-    """Compute correlations, good pairs by decile, and a cut for each of `precisions`."""
+    """Compute correlations, numbers of good pairs by decile, and a cut for each precision."""
     is_good = pairs.labels >= good
     references = len(np.unique(pairs.references))
     correlations = spearman(pairs.scores, pairs.labels, references)
@@ -230,8 +230,8 @@ def _corpus_labels(judgments: Sequence[Judgment], shards: Sequence[Shard]) -> np
 def corpus_precisions(folder: str, record: RunRecord, good: float | None = None) -> dict[str, str]:
     """Describe the precision of each finished corpus that has judged pairs.
 
-    The keys are `selections/NAME`, or "" for the run's own corpus. Pairs with a label of at least
-    `good` (by default `select.good`) are good.
+    The keys of the result are `selections/NAME`, or "" for the run's own corpus. Pairs with a label
+    of at least `good` (by default `select.good`) are good.
     """
     judgments, found = read_judgments(folder), {}
     selections = [f"selections/{name}" for name in record.config.select.selections]

@@ -21,13 +21,13 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """The best deciles of a score. `rows`, `judged` and `good` are numbers of their pairs."""
+    """The best deciles of a score. `rows`, `judged` and `good` count pairs in these deciles."""
 
     score: str
     deciles: tuple[int, ...]
     wanted: float
     reached: bool
-    """Whether ENOUGH pairs are judged and the lower end of `wilson` is at least `wanted`."""
+    """Whether at least ENOUGH pairs are judged and the lower end of `wilson` reaches `wanted`."""
     rows: int
     judged: int
     good: int
@@ -39,7 +39,7 @@ class ScoreAgreement(Lenient):
     """The agreement of a score with the labels. Lists contain the number of pairs by decile."""
 
     spearman: float | None  # None if undefined
-    interval: Interval | None  # 95%
+    interval: Interval | None  # 95% interval of `spearman`
     good: list[int]
     judged: list[int]
     rows: list[int]  # pairs with different sides that meet the conditions
@@ -77,11 +77,11 @@ class JudgedRecord(StageRecord, stage="judged"):
 
 
 def recommend(scores: Mapping[str, ScoreAgreement], wanted: float) -> Cut | None:
-    """Return the cut with the most rows, of the cuts that reach the precision `wanted`.
+    """Among the cuts that reach the precision `wanted`, return the cut with the most rows.
 
-    Of cuts that keep the same percentage of rows, the most precise cut is returned. If no cut
-    reaches the precision, the cut whose interval has the highest lower end is returned. If no
-    cut can be measured, the result is None.
+    Among cuts with the same percentage of rows, the most precise cut is returned. If no cut reaches
+    the precision, the cut whose interval has the highest lower end is returned. If no cut contains
+    judged pairs, the result is None.
     """
     total = max((sum(of.rows) for of in scores.values()), default=0)
 
@@ -121,8 +121,8 @@ def spearman(
 ) -> dict[str, tuple[float | None, Interval | None]]:
     """Compute Spearman's correlation of each score [n] with the labels [n], and its 95% interval.
 
-    The interval follows Bonett & Wright (2000). Its sample size is the number of references,
-    because pairs of one reference are not independent. An undefined value is None.
+    The interval follows Bonett & Wright (2000). The number of references is used as the sample
+    size, because pairs of one reference are not independent. An undefined value is None.
     """
     if len(labels) < 2:
         return dict.fromkeys(scores, (None, None))
@@ -142,7 +142,10 @@ def spearman(
 
 
 def pearson_interval(pearson: float, pairs: int) -> Interval | None:
-    """Return the 95% interval of a correlation × 100 by Fisher's transformation, or None."""
+    """Return the 95% interval of a correlation × 100 by Fisher's transformation.
+
+    The result is None for fewer than ENOUGH pairs and for a correlation of ±100.
+    """
     if pairs < ENOUGH or abs(pearson) >= 100:
         return None
     middle, half = np.arctanh(pearson / 100), _Z / np.sqrt(pairs - 3)

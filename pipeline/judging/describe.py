@@ -82,12 +82,15 @@ def select_lines(cut: cuts.Cut, where: Sequence[str] = ()) -> str:
 
 def cut_lines(cut: cuts.Cut, rows: int) -> list[str]:
     """Describe the deciles, the pairs and the precision of a cut in sentences."""
-    none = f"no cut with at least {cuts.ENOUGH} judged pairs is sure to reach it; the best is "
+    none = (
+        f"no cut with at least {cuts.ENOUGH} judged pairs is sure to reach this precision; "
+        "the best cut is "
+    )
     nearest = "" if cut.reached else none
     return [
         f"Precision {cut.wanted:g}: {nearest}{deciles_in_words(cut.deciles)} of {cut.score}; "
         f"{cut.rows:,} of {rows:,} pairs ({100 * cut.rows / max(rows, 1):.0f}%).",
-        f"Of its {cut.judged:,} judged pairs, {cut.good:,} are good: a share of "
+        f"Of the {cut.judged:,} judged pairs in the cut, {cut.good:,} are good: a share of "
         f"{cut.precision:.2f} (95% interval by Wilson: {interval_in_words(cut.wilson)}).",
     ]
 
@@ -112,7 +115,7 @@ def counts_line(found: cuts.AgreementRecord) -> str:
 
 
 def by_agreement(scores: Mapping[str, cuts.ScoreAgreement]) -> dict[str, cuts.ScoreAgreement]:
-    """Sort scores by their agreement with the labels, the strongest first."""
+    """Sort scores by their agreement with the labels, from strongest to weakest."""
     signs = {name: 1 if of.higher_is_better else -1 for name, of in scores.items()}
     names = sorted(scores, key=lambda n: signs[n] * (scores[n].spearman or 0.0), reverse=True)
     return {name: scores[name] for name in names}
@@ -130,7 +133,7 @@ def describe_judges(judgments: Sequence[Judgment]) -> list[str]:
 
 
 def alpha(judgments: Sequence[Judgment]) -> float | None:
-    """Return Krippendorff's alpha between judges (1: they always agree), or None if undefined."""
+    """Return Krippendorff's alpha, or None if undefined. If all judges agree, alpha is 1."""
     pairs = {pair: i for i, pair in enumerate(dict.fromkeys(of.pair for of in judgments))}
     judges = {judge: i for i, judge in enumerate(sorted({of.judge for of in judgments}))}
     values = np.full((len(judges), len(pairs)), np.nan)

@@ -1,8 +1,8 @@
 """The judgments of a run, in RUN/judgments/<judge>.jsonl.
 
-The file of a judge is a log of actions, one JSON object per line. An action is a judgment, a
-skipped pair (`score` is null) or an undone action. The last action on a pair counts. A killed
-process can leave an incomplete last line, which is ignored.
+The file of a judge is a log of actions, one JSON object per line. An action judges a pair, skips a
+pair (`score` is null) or undoes an earlier action (`undone`). The last action on a pair counts. A
+killed process can leave an incomplete last line, which is ignored.
 """
 
 import os
@@ -81,7 +81,7 @@ _Actions = dict[tuple[str, int | None, str, str], Action]  # by key and texts
 
 
 class Judgment(Action):
-    """One judge's label for one pair. It applies to any pair with the same texts."""
+    """One judge's label for one pair. The label applies to every pair with the same texts."""
 
     judge: str
     score: Score
@@ -167,7 +167,7 @@ def _last_actions(run: str, judge: str) -> _Actions:
 
 
 def _whole_lines(data: bytes) -> bytes:
-    """Return a judge's file without an incomplete last line. Keep other invalid lines."""
+    """Return a judge's file without an incomplete last line. Other invalid lines are kept."""
     last = data[data.rfind(b"\n") + 1 :]
     text = last.rstrip(b"\0")
     try:

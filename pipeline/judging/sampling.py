@@ -1,8 +1,9 @@
 """Sampling of the pairs that people judge.
 
 By default, the pairs are spread evenly over the deciles of each score. All deciles of a score have
-the same number of rows, so the share of good pairs in the sample estimates the share in the run.
-Pairs with equal sides are excluded, because all judges would give them the same label.
+the same number of rows. Therefore the share of good pairs in the sample estimates the share of good
+pairs in the run. Pairs with equal sides are excluded, because all judges would give them the same
+label.
 """
 
 from collections import Counter
@@ -87,7 +88,10 @@ def sample_pairs(run: ScoredRun, pairs: int, *, generators: bool = False) -> lis
 def sample_selection(
     run: ScoredRun, pairs: int, selection: str = "", *, selected: bool
 ) -> list[Pair]:
-    """Draw random pairs of a corpus, or pairs that fail exactly one condition of its selection."""
+    """Draw random pairs of a corpus or, if not `selected`, pairs that just missed the corpus.
+
+    These pairs fail exactly one condition of the selection.
+    """
     corpus = finished_corpus(run.folder, started(run.folder), selection)
     view = corpus if selection else run.record.best
     missed = None if selected else resolve_auto(view).criteria()
@@ -135,7 +139,7 @@ def _pairs(table: pa.Table) -> list[Pair]:
 
 
 def _lowest(table: pa.Table, spread: Sequence[str], pairs: int) -> pa.Table:
-    """Return the first rows of each cell, sorted by distance and hash, without repeated texts."""
+    """Sort rows by distance and hash, drop repeated texts, and return each cell's first rows."""
     keys = [name for name in (_HASH, _DISTANCE) if name in table.column_names]
     table = table.take(np.lexsort([table[name].to_numpy() for name in keys]))
     numbered = table.select(_SIDES).append_column("row", pa.array(np.arange(len(table))))
@@ -148,7 +152,7 @@ def _lowest(table: pa.Table, spread: Sequence[str], pairs: int) -> pa.Table:
 
 
 def _cells(table: pa.Table, spread: Sequence[str]) -> dict[tuple[str, Any], Rows]:
-    """Return the row numbers of each cell. A cell is the name and one value of a column."""
+    """Return the row numbers of each cell. A cell is a column's name and a value of the column."""
     columns = {name: table[name].to_numpy() for name in spread}
     return {
         (name, value): np.flatnonzero(values == value)
@@ -169,7 +173,7 @@ def _in_order(cells: Mapping[tuple[str, Any], Rows], count: int) -> list[int]:
     for cell, rows in waiting.items():
         for row in rows:
             cells_of.setdefault(row, []).append(cell)
-    shown = Counter[tuple[str, Any]]()  # for each cell: chosen rows × its column's number of cells
+    shown = Counter[tuple[str, Any]]()  # chosen rows of a cell × number of cells of its column
     chosen: list[int] = []
     while len(chosen) < count and any(waiting.values()):
         _, _, fewest = min((shown[cell], rows[0], rows) for cell, rows in waiting.items() if rows)

@@ -1,7 +1,7 @@
 """The server of the page on which people judge pairs.
 
-The server listens on the loopback address. Requests must come from its page and contain the secret
-in the page's address. This prevents other websites and other users from reading pairs.
+The server listens on the loopback address. Requests must come from the server's page and contain
+the secret in the page's address. Therefore other websites and other users cannot read pairs.
 """
 
 import secrets
@@ -32,7 +32,7 @@ from paraloom.pipeline.judging.sampling import Pair, ScoredRun
 
 PAGE = Path(__file__).parent / "page"
 PORT = 51397
-"""The default port. It is fixed, because browsers store the judge's name by host and port."""
+"""The default port. The port is fixed, because browsers store the judge's name by host and port."""
 
 _HOST = "127.0.0.1"
 _BODY = 1 << 16  # bytes
@@ -130,7 +130,7 @@ class Session:
 
 
 class JudgingServer:
-    """The server of the page for judging a sample of a run's pairs.
+    """The server of the page on which people judge a sample of a run's pairs.
 
     If `port` is None, the server uses PORT, or a free port if PORT is in use. The attribute `url`
     is the address to open.

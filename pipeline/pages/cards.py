@@ -39,7 +39,7 @@ _SPLITS = {"train", "test", "trial", "dev"}
 
 
 def write_data_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the card of the corpus of a run, or of the named selection in `place`."""
+    """Write the card of a run's corpus, or of the corpus of the named selection in `place`."""
     corpus = storage.join(folder, folder_of(record.derived(place).path("select")))
     sizes = storage.sizes(corpus)
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
@@ -93,7 +93,7 @@ def meaning(
 
 
 def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the card of an encoder (of the run or of `place`), unless a person edited the card."""
+    """Write the card of the encoder of the run or of `place`. Keep a card that a person edited."""
     view = record.derived(place) if place else record.best
     number = int(place.removeprefix("rounds/")) if place.startswith("rounds/") else 0
     folder = storage.join(folder, record.derived(place).path("embeddings"))
@@ -157,7 +157,7 @@ def encoder_card(
 def _used_data_sets(
     view: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
 ) -> list[str]:
-    """Return the data sets of an evaluation that were also used to train or to choose."""
+    """Return the evaluation data sets that also served to train the encoder or choose pairs."""
     paths = list(options.files().values())
     if view.config.select.by == "auto" or "loop" in view.stages:
         paths += view.config.select.labelled_paths

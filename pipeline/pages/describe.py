@@ -111,7 +111,7 @@ def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`
     if select.per_generator is not None:
         parts.append(f"at most {select.per_generator:.0%} of one generator")
     if select.size is not None:
-        parts.append(f"{select.size:,} of them drawn at random")
+        parts.append(f"{select.size:,} pairs drawn at random")
     return ", ".join(parts) or "every pair"
 
 
@@ -129,7 +129,7 @@ def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
 
 
 def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
-    """List the name, the size and the excluded rows (by rule) of each evaluation data set."""
+    """List each evaluation data set: name, number of sentences, number of excluded rows by rule."""
     data_sets = (record.find(ExcludeRecord) or ExcludeRecord()).data_sets
     rejected = (record.find(PairsRecord, "select") or PairsRecord()).rejected
     return [
@@ -185,12 +185,12 @@ class EvaluationTable(NamedTuple):
 
     models: list[str]
     columns: list[str]
-    rows: list[tuple[str, list[str], bool]]  # first cell, further cells, whether the row is a mean
+    rows: list[tuple[str, list[str], bool]]  # first cell, further cells, whether cells are means
     missing: list[str]  # data sets that were not found
 
 
 def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:
-    """Return a table of evaluations. Each evaluation has the name of its round, or ""."""
+    """Return a table of evaluations. The name of an evaluation is its round, or ""."""
     results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
     models = list(dict.fromkeys(model for _, _, model in results))
     columns = ["data set", "pairs"]

@@ -43,10 +43,10 @@ class Generator(BaseModel):
     name: str
     candidates: int  # accepted candidates
     selected: int
-    share: float | None  # share of the corpus
+    share: float | None  # selected candidates / pairs of the corpus
     distance: float | None  # median of 1 − unigram F1 of candidate and reference
-    quartiles: dict[str, list[float]]  # by score
-    cost_of_1000: float | None  # cost of 1,000 selected pairs; None for fewer pairs than ENOUGH
+    quartiles: dict[str, list[float]]  # the three quartiles of each score
+    cost_of_1000: float | None  # cost of 1,000 selected pairs; None if fewer than ENOUGH exist
     judged: int
     good: int
     asked: GeneratedBy | None  # tokens, time and cost of a language model
@@ -56,7 +56,7 @@ class Generators(BaseModel):
     """The JSON form of `paraloom generators`."""
 
     generators: list[Generator]
-    distances: list[tuple[str, str, float]]  # two generators and the distance of their candidates
+    distances: list[tuple[str, str, float]]  # two generators, and the distance between them
 
     def tables(self) -> list[Shown]:
         """Return the comparison as tables."""
@@ -125,7 +125,7 @@ def _count(shards: Sequence[Shard]) -> Counter[str]:
 
 
 def _labels(folder: str, shards: Sequence[Shard]) -> dict[str, list[float]]:
-    """Return the labels of judged candidates that differ from the reference, by generator."""
+    """Return candidates' labels by generator. Copies of the reference are left out."""
     labels, found = by_pair(read_judgments(folder)), defaultdict[str, list[float]](list)
     for pair, row in judged_rows(labels, shards if labels else (), more=[_NAME])[0].items():
         if pair[0] != pair[1]:
@@ -140,7 +140,7 @@ def _distance(texts: pa.ChunkedArray, others: pa.ChunkedArray, language: str) ->
 
 
 def _distances(made: Mapping[str, pa.Table], language: str) -> Iterator[tuple[str, str, float]]:
-    """Yield the names of each two generators, and the distance of their first candidates."""
+    """Yield the names of every two generators with the distance between their first candidates."""
     first = {
         name: mine.group_by("id", use_threads=False).aggregate([("translation", "first")])
         for name, mine in made.items()

@@ -1,4 +1,4 @@
-"""The metadata of cards, as the Hub expects it."""
+"""The metadata of cards, in the format of the Hub."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -70,7 +70,7 @@ def license_metadata(license: str | None, link: str | None = None) -> dict[str, 
 
 
 def hub_languages(codes: Iterable[str]) -> list[str]:
-    """Shorten language codes to two or three letters, without regions, and return each once.
+    """Return distinct language codes without regions. Only codes of 2 or 3 letters are returned.
 
     >>> hub_languages(["en_GB", "cs", "en"])
     ['en', 'cs']
@@ -82,10 +82,11 @@ def hub_languages(codes: Iterable[str]) -> list[str]:
 def eval_results(
     evaluation: Evaluation, model: str, score: str, without: Collection[str] = ()
 ) -> Iterator[EvalResult]:
-    """Yield a model's correlations (from -1 to 1) on each data set, and means over data sets.
+    """Yield a model's correlations on each data set, and their means over groups of data sets.
 
-    `score` is `cosine`, `dot`, or "" for predicted labels. `without` names data sets to exclude
-    (`<group> <name>`). Means over excluded data sets are excluded, too.
+    Values are from -1 to 1. `score` is `cosine`, `dot`, or "" for predicted labels. `without`
+    contains excluded data sets, as `<group> <name>`. A group that contains an excluded data set
+    has no mean.
     """
     found: dict[str, Correlation | None] = {}
     for group, content in evaluation.groups.items():

@@ -64,7 +64,7 @@ def density(pairs: pa.Table, corpus: pa.Table, both: tuple[str, str]) -> Density
 
 
 def axis(values: Array, bins: int) -> Array:
-    """Return the edges of equal bins that cover values without long tails: float64 [bins + 1]."""
+    """Return the edges of equal bins for values: float64 [bins + 1]. Long tails are cut off."""
     low, first, last, high = np.quantile(values.astype(np.float64), [0, 0.1, 0.9, 1])
     if (reach := 1.5 * (last - first)) > 0:
         low, high = max(low, first - reach), min(high, last + reach)
@@ -76,7 +76,8 @@ def axis(values: Array, bins: int) -> Array:
 def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | None:
     """Choose a score of wording and a score of meaning, preferably among the scores in `limited`.
 
-    Another score replaces a missing score. The result is None for fewer than two scores.
+    If no score measures wording or meaning, another score is chosen instead. With fewer than two
+    scores, the result is None.
 
     >>> axes(["unigram_f1", "word_order", "translation_score"], ["word_order"])
     ('unigram_f1', 'word_order')
@@ -123,7 +124,7 @@ def padded(values: Iterable[float], start: float, end: float) -> Scale:
 
 
 def shades(data: Density, counts: Array) -> list[tuple[int, list[list[int]]]]:
-    """Return the least count and the cells [x, y] of each shade of a density."""
+    """For each shade, return the lowest count of its cells, and the cells' indices [x, y]."""
     most = max(int(data.pairs.max()), 1)
     steps = np.unique(np.geomspace(1, most, _SHADES, endpoint=False).round().astype(int))
     level = np.searchsorted(steps, counts, side="right")
@@ -147,7 +148,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 
 def short_number(value: float) -> str:
-    """Format a number for a tick.
+    """Format a number for a tick of an axis.
 
     >>> [short_number(v) for v in (0.25, -3.0, 1500, 20_000_000)]
     ['0.25', '−3', '1.5k', '20M']

@@ -74,7 +74,7 @@ def _environment(*, html: bool) -> Environment:
 
 
 def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[Markup, Markup]:
-    """Return two texts as HTML, with <mark> around words that are in only one of them.
+    """Return two texts as HTML, with <mark> around words that only one text contains.
 
     Case is ignored. Texts in languages without spaces are compared by characters.
 
@@ -137,7 +137,7 @@ def code(value: object) -> Markdown:
 
 
 def type_name(of: pa.DataType) -> str:
-    """Return the name of a column's type. The null type stands for the type in the input."""
+    """Return the name of a column's type. The null type means the type in the input."""
     return {pa.null(): "as in the bitext", pa.float32(): "float32"}.get(of, str(of))
 
 

@@ -20,7 +20,7 @@ _SHOWN = {
 
 _GENERATOR = "kind name response n temperature top_p seed max_tokens license prices"
 _ERROR = re.compile(r"(no answer: (?:HTTP \d+|\w+)): .*", re.DOTALL)
-"""Matches a reason with a message of a server. The message may contain addresses."""
+"""Matches a reason that ends with a server's message, which may contain addresses."""
 
 
 def shown_configuration(record: RunRecord) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def model_name(model: UsedModel) -> str:
 
 
 def served_name(model: str) -> str:
-    """Return the name of a model on a server, or the last name of a path.
+    """Return the name of a model on a server. For a path, return the last name of the path.
 
     >>> served_name("owner/tiny:free"), served_name("/models/tiny")
     ('owner/tiny:free', 'tiny')

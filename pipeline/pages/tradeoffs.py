@@ -1,6 +1,6 @@
 """Estimates of the number and the quality of pairs that other thresholds would select.
 
-A threshold is a condition with one bound. A range of scores or deciles has two thresholds.
+A threshold is a condition with one bound. A range of scores or deciles is two thresholds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ _TOKENS = ["reference_tokens", "translation_tokens"]
 
 
 def draw(shards: Sequence[Shard], pairs: int, seed: int, columns: Sequence[str]) -> pa.Table:
-    """Draw at most `pairs` random rows, in order. Without rows, the table has no columns."""
+    """Draw at most `pairs` random rows, in order. If no shard has rows, return an empty table."""
     rng = np.random.default_rng(seed)
     some = [shard for shard in shards if shard.rows]
     some = [some[i] for i in np.sort(rng.permutation(len(some))[:_PART_FILES])]
@@ -54,34 +54,35 @@ def some(pairs: pa.Table, most: int, seed: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """The pairs that changed bounds keep. The median of fewer than ENOUGH pairs is None."""
+    """The pairs selected with certain bounds. A median of fewer than ENOUGH pairs is None."""
 
     bounds: tuple[float, ...]
     rows: int  # estimated number of rows in the whole run
     share: float  # share of kept pairs among the pairs that meet the other criteria
     difference: float | None  # median of 1 − unigram F1
-    meaning: float | None  # median of the score of meaning
+    meaning: float | None  # median of the score that measures meaning
     good: int  # number of judged pairs that are good
     judged: int
 
     @property
     def precision(self) -> float | None:
-        """The share of good pairs, or None for fewer judged pairs than ENOUGH."""
+        """The share of good pairs, or None if fewer than ENOUGH pairs are judged."""
         return self.good / self.judged if self.judged >= ENOUGH else None
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The pairs kept at several values of thresholds. The JSON form of `paraloom frontier`."""
+    """The pairs selected at several bounds. `paraloom frontier --json` writes these fields."""
 
     moved: tuple[Predicate, ...]  # one or two thresholds
     points: list[Kept]
-    chosen: Kept  # the pairs kept by the run's selection
+    chosen: Kept  # the pairs of the run's own selection
 
     def shown_bounds(self, of: Kept) -> list[str]:
         """Format the bounds of a point with four digits. Rounding never makes a bound stricter."""
         shown = []
-        for predicate, bound in zip(self.moved, of.bounds, strict=False):  # `chosen` has no bounds
+        # The point of the run's selection has no bounds in a frontier.
+        for predicate, bound in zip(self.moved, of.bounds, strict=False):
             rounding = ROUND_CEILING if predicate.operator in ("<", "<=") else ROUND_FLOOR
             shortest = Decimal(str(np.float32(bound)))
             shown.append(f"{Context(4, rounding).plus(shortest).normalize():f}")
@@ -123,11 +124,14 @@ class Sample:
         )
 
     def meet(self, criteria: Criteria) -> Array:
-        """Return which rows meet the criteria and have different sides: bool [n]."""
+        """Return a mask of the rows that meet the criteria and have different sides: bool [n]."""
         return np.asarray(decide(self.rows, criteria)[0] == "")
 
     def keep(self, free: Array, *moved: Predicate, meaning: str = "") -> Kept:
-        """Describe the rows in `free` (bool [n]) that meet `moved`. `meaning` names a score."""
+        """Describe the rows of the mask `free` (bool [n]) that meet all conditions in `moved`.
+
+        `meaning` is the name of the score that measures meaning.
+        """
         kept = free.copy()
         for predicate in moved:
             kept &= predicate.holds(self.rows[predicate.column].to_numpy())
@@ -149,7 +153,7 @@ class Sample:
         )
 
     def curve(self, predicate: Predicate, rest: Criteria) -> Curve:
-        """Return the pairs that up to 40 values of a threshold keep. All pairs also meet `rest`."""
+        """Return the curve of a threshold at up to 40 bounds. Only pairs that meet `rest` count."""
         column = self.pairs[predicate.column].to_numpy()
         values = np.unique(np.quantile(column, np.linspace(0.005, 0.995, 40))).tolist()
         free = self.meet(rest)
@@ -157,7 +161,10 @@ class Sample:
         return Curve((predicate,), points, self.keep(free, predicate))
 
     def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
-        """Return selections of equal size with other bounds on wording and meaning, or None."""
+        """Return selections of equal size, each with other bounds on wording and meaning.
+
+        The result is None if no score measures wording, or if fewer than ENOUGH pairs are selected.
+        """
         limits = {each: each.column.removesuffix(schema.decile("")) for each in criteria.where}
         by = [] if criteria.deciles is None else [criteria.by]
         both = axes(scores, [name for name in scores if name in (*by, *limits.values())])
@@ -182,7 +189,7 @@ class Sample:
         return Curve(moved, points, self.keep(selected, meaning=both[1]))
 
     def missed(self, criteria: Criteria, most: int, seed: int) -> list[dict[str, Any]]:
-        """Draw pairs that fail exactly one condition, and add the reason as the value `why`."""
+        """Draw pairs that fail exactly one condition. The value `why` of a pair is the reason."""
         found = sample_rows([self.pairs], criteria, most, seed)
         rows: list[dict[str, Any]] = found.to_pylist()
         for reason, fails, values, _ in conditions(found, criteria) if rows else ():
@@ -192,7 +199,7 @@ class Sample:
 
 
 def limits_of(criteria: Criteria) -> list[Predicate]:
-    """Return the conditions with numbers. The deciles become one condition on a range."""
+    """Return the conditions with numbers. The selected deciles become one condition on a range."""
     found = [each for each in criteria.where if each.numbers]
     if criteria.deciles:
         ends = min(criteria.deciles), max(criteria.deciles)

@@ -1,4 +1,4 @@
-"""The Parquet files of a release: two splits, in files of limited size."""
+"""Writes the two splits of a release to Parquet files of limited size."""
 
 import json
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ PAIRS = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("anc
 """The columns of the configuration `pairs`, as losses of sentence-transformers expect."""
 
 FILE_ROWS, FILE_BYTES, GROUP_ROWS = 1_000_000, 200_000_000, 100_000
-"""A file ends after the row group that reaches FILE_ROWS or FILE_BYTES."""
+"""A file ends after the row group (of GROUP_ROWS rows) that reaches FILE_ROWS or FILE_BYTES."""
 
 # With content-defined chunks, an added row changes few pages of a file, and the Hub stores only the
 # changed pages. The values are the defaults of the library `datasets`.
@@ -27,8 +27,8 @@ _CHUNKING = {"min_chunk_size": 256 * 1024, "max_chunk_size": 1024 * 1024, "norm_
 def held_out(references: pa.Array, share: float, seed: int) -> np.ndarray:
     """Return which rows are in the split `test`: bool [n].
 
-    A hash of the reference decides, without case and punctuation. With the same share and seed, a
-    reference stays in its split when the corpus grows.
+    The split depends on a hash of the reference without case and punctuation. With the same share
+    and seed, a reference stays in its split when the corpus grows.
     """
     return np.asarray(text_hashes(normalised(references), seed) < threshold(share))
 

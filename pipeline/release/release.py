@@ -42,7 +42,7 @@ def make_release(
     repo: str | None,
     triplets: TripletOptions | None,
 ) -> dict[str, int]:
-    """Make a release of a corpus or a named selection, and return the number of rows by split.
+    """Make a release of a run's corpus or a named selection. Return the number of rows by split.
 
     An earlier release in `out` is replaced. The other arguments are options of `paraloom publish`.
     """
@@ -161,7 +161,7 @@ def _license(
     if not link:
         raise UserError(
             f"the licence {license!r} is not on the Hub's list "
-            "(https://huggingface.co/docs/hub/repositories-licenses); choose another with "
+            "(https://huggingface.co/docs/hub/repositories-licenses); choose another licence with "
             "--license, or give the address or the file of the licence text with --license-link"
         )
     return license, link

@@ -1,4 +1,4 @@
-"""The configuration `triplets` of a release: rows of anchor, positive, negative and kind."""
+"""The configuration `triplets` of a release. Its columns are anchor, positive, negative, kind."""
 
 import random
 import shutil
@@ -33,7 +33,7 @@ from paraloom.pipeline.release.files import PAIRS, SplitWriter
 
 NEAR = "near"
 KINDS = {
-    NEAR: "the positive of another pair, which is similar to the anchor",
+    NEAR: "a sentence similar to the anchor: the positive of another pair",
     **{name: f"the positive with {meaning}" for name, (_, meaning) in CHANGES.items()},
 }
 """The kinds of negatives and their descriptions."""
@@ -91,7 +91,7 @@ class Rows(NamedTuple):
     """The pairs of a split."""
 
     files: Sequence[Path]  # files of the configuration `full`
-    work: Path  # prefix of temporary files
+    work: Path  # prefix of the paths of temporary files
     seed: int
 
     def blocks(self) -> Iterator[Block]:
@@ -102,7 +102,7 @@ class Rows(NamedTuple):
             start += len(batch)
 
     def hashes(self) -> list[np.ndarray]:
-        """Return hashes of all sources, references and translations: uint64 [n] each."""
+        """Return hashes of the sources, the references and the translations: uint64 [n] each."""
         batches = [
             [text_hashes(normalised(column)) for column in batch.columns]
             for batch in self._batches(*_COLUMNS)
@@ -115,7 +115,7 @@ class Rows(NamedTuple):
 
 
 Negatives = dict[str, list[str | None]]
-"""The negative of each pair, or None, by kind."""
+"""For each kind, a list with the negative of each pair, or None."""
 
 Maker = Callable[[Block], Negatives]
 
@@ -165,7 +165,10 @@ class _Near:
         return {NEAR: [text if any(ok) else None for text, ok in zip(texts, usable, strict=True)]}
 
     def _same(self, own: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Return which pairs in `found` share the source or a text with `own`: bool [n, k]."""
+        """Compare the n pairs `own` with the k neighbours `found` of each: bool [n, k].
+
+        A value is true if both pairs have the same source or share a text.
+        """
         source, *texts = self.hashes
         none = text_hashes(pa.array([""]))  # pairs that were not translated have an empty source
         same = [(source[found] == source[own][:, None]) & (source[found] != none)]
@@ -173,7 +176,7 @@ class _Near:
         return np.asarray(np.any(same, axis=0))
 
     def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
-        """Return which of the first usable pairs the cross-encoder accepts: bool [n, k]."""
+        """Ask the cross-encoder which of the first _JUDGED usable neighbours fit: bool [n, k]."""
         from paraloom.models.scorers.learned.sentence_similarity import cross_encoder
 
         asked = usable & (np.cumsum(usable, axis=1) <= _JUDGED)
@@ -224,7 +227,8 @@ def write_triplets(
 ) -> tuple[Configuration, Counter[str]]:
     """Write the triplets of the pairs of a release, and count them by kind.
 
-    Negatives come from the split of the pair. An interrupted command resumes from blocks in `work`.
+    A negative and its pair are in the same split. An interrupted command resumes from the blocks in
+    `work`.
     """
     key = sha256(repr((astuple(options), options.digests(), seed)).encode())
     for split in splits:
@@ -270,7 +274,10 @@ def _blocks(rows: Rows, split: SplitFiles, options: TripletOptions) -> Iterator[
 
 
 def _triplets(block: Block, opened: Sequence[Maker]) -> pa.Table:
-    """Return the triplets of a block. Exclude negatives that equal a side after normalisation."""
+    """Return the triplets of a block.
+
+    Negatives that equal the anchor or the positive after normalisation are left out.
+    """
     rows, negatives, kinds = [], [], []
     for kind, texts in ((kind, of) for make in opened for kind, of in make(block).items()):
         there = [row for row, text in enumerate(texts) if text is not None]

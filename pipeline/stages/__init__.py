@@ -5,7 +5,7 @@
 
 A new stage needs a row in this table, and a module that defines fields of
 `paraloom.pipeline.run.stage.Stage`, such as `fingerprint` and `make`. A stage that makes a scorer's
-resource needs only a module in `resources`, with the name of the resource.
+resource needs no row, but a module in `resources` that has the name of the resource.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class Row(NamedTuple):
     """A stage in the table."""
 
     name: str
-    reads: str  # earlier stages, separated by spaces; stages outside the configuration are ignored
+    reads: str  # earlier stages, separated by spaces; stages that a run lacks are ignored
     makes: str  # columns that the stage adds, or another result
     command: str = ""  # command that brings the stage up to date, besides `corpus`
-    folder: str = ""  # name of the folder, by default `name`; keys contain the folder
-    again: int = 0  # highest kind of derived run (see `ROUND`) that repeats the stage
+    folder: str = ""  # name of the folder, by default `name`; part of the stage's key
+    again: int = 0  # derived runs of this kind and of lower kinds repeat the stage (see `ROUND`)
     pairs: bool = False  # whether the stage writes pairs
     when: Callable[[Config], bool] = lambda config: True  # whether a configuration has the stage
 
 
 ROUND, SELECTION, FIRST = 1, 2, 3
-"""The kinds of derived runs: a later round, a named selection, and the first round (1 to 3)."""
+"""The kinds of derived runs: 1 is a later round, 2 a named selection, 3 the first round."""
 
 RESOURCES = (
     *dict.fromkeys(
@@ -141,7 +141,7 @@ PAIR_STAGES = tuple(name for name, row in TABLE.items() if row.pairs)
 
 
 def pairs_before(stage: str, config: Config) -> str:
-    """Return the previous stage of pairs in the configuration, which `stage` reads."""
+    """Return the last stage before `stage` that writes pairs in this configuration."""
     before = PAIR_STAGES[: PAIR_STAGES.index(stage)]
     return next(name for name in reversed(before) if TABLE[name].when(config))
 
@@ -159,7 +159,7 @@ TARGETS: dict[str | None, tuple[str, ...]] = {
         for command in dict.fromkeys(row.command for row in TABLE.values() if row.command)
     },
 }
-"""The stages that each command brings up to date. Their dependencies run first."""
+"""The stages that each command brings up to date. Dependencies of these stages run first."""
 
 
 def own(place: str) -> tuple[str, ...]:

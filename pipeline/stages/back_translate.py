@@ -40,7 +40,7 @@ def make(run: Run, key: str) -> BackTranslateRecord:
 def check(config: Config) -> None:
     """Check that the model can be used, and that `nmt.reuse` names a run."""
     done = storage.exists(storage.join(config.run, "back_translate", STAGE_RECORD))
-    # The run in `nmt.reuse` may be deleted when this stage is finished.
+    # The run in `nmt.reuse` may be deleted as soon as this stage is finished.
     if (other := config.nmt.reuse) and not done and not is_run(other):
         raise UserError(f"nmt.reuse: {other}: no run here; name a run's folder, or remove the key")
     if config.nmt.model:

@@ -1,4 +1,4 @@
-"""Stage `embeddings`: training of the sentence encoder."""
+"""Stage `embeddings`: trains the sentence encoder."""
 
 import shutil
 from pathlib import Path
@@ -25,7 +25,7 @@ is_valid = folder_is_valid
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
-    """List `select` and `paragram` if the training reads their results."""
+    """List the stages whose results the training reads: `select`, `paragram`, both or neither."""
     options = config.embeddings
     corpus = ("select",) if options.reads_the_corpus and not options.selection else ()
     return (*corpus, "paragram") if _uses_own_vectors(config) else corpus
@@ -41,7 +41,7 @@ def _uses_own_vectors(config: Config) -> bool:
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the options that affect the weights, the seed, and the language."""
+    """Return the seed, the language, and the options that affect the weights."""
     values = run.config.embeddings.of_weights()
     if _uses_own_vectors(run.config):
         values["initial_vectors"] = AUTO

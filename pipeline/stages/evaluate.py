@@ -1,4 +1,4 @@
-"""Stage `evaluate`: evaluation of the encoder on STS and SICK."""
+"""Stage `evaluate`: evaluates the encoder on STS and SICK."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Stage `generate`: candidates of language models."""
+"""Stage `generate`: asks language models for candidates."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class GeneratedBy(Usage, Lenient):
 
 
 class GenerateRecord(PairsRecord, stage="generate"):
-    """The record of the stage `generate`, with the language models by name."""
+    """The record of the stage `generate`, with an entry for each language model."""
 
     generators: dict[str, GeneratedBy] = Field(default_factory=dict)
 
@@ -109,7 +109,7 @@ def make(run: Run, key: str) -> GenerateRecord:
 
 
 def generators_of(record: RunRecord) -> dict[str, GeneratedBy]:
-    """Return each language model's record, with the licence and prices in `record.config`."""
+    """Return each language model's entry, with licence and cost according to `record.config`."""
     found = dict((record.find(GenerateRecord) or GenerateRecord()).generators)
     for of in record.config.chats:
         if made := found.get(of.name):

@@ -27,7 +27,7 @@ def fingerprint(run: Run) -> Any:
         [(bitext.format, bitext.name, bitext.sha256) for bitext in run.bitexts],
         [options.shard_rows, MAX_CHARACTERS, options.columns, options.keep, layout.clean],
         [str(condition) for condition in options.conditions],
-        options.unique == "pair",  # `unique: source` does not concern this stage
+        options.unique == "pair",  # `unique: source` does not affect this stage
         layout.languages if by_language or tokens else None,
         *([] if options.near_duplicates is None else [["near", options.near_duplicates]]),
         *([["identifier", *own]] if (own := options.identifier) else []),
@@ -86,7 +86,7 @@ def check(config: Config) -> None:
 def check_replaces(run: Run, key: str) -> None:
     """Check the input's languages, and raise a UserError if the run was made from other files.
 
-    A file is recognised by its path or its digest.
+    At least one input file must have the path or the digest of a file in the stage's record.
     """
     found = run.records.get("ingest")
     if run.base or (found and found.key == key):

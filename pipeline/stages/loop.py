@@ -1,4 +1,4 @@
-"""Stage `loop`: choice of the best round."""
+"""Stage `loop`: chooses the best round."""
 
 import numpy as np
 
@@ -12,7 +12,10 @@ fingerprint, check = auto_select.labelled_digests, auto_select.read_labelled
 
 
 def make(run: Run, key: str) -> LoopRecord:
-    """Choose the earliest round with the best mean Pearson × 100 over the labelled data sets."""
+    """Choose the round with the highest mean Pearson × 100 over the labelled data sets.
+
+    Of equally good rounds, the earliest is chosen.
+    """
     from paraloom.models.embeddings.applications.evaluation import agreement
     from paraloom.models.embeddings.model import load_encoder
 

@@ -18,7 +18,7 @@ is_valid = folder_is_valid
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the training options that are not null, the languages, and the seed."""
+    """Return the seed, the languages, and the training options that are not null."""
     options, languages = run.config.nmt.training, [run.input.source_language]
     if run.input.target_language != "en":
         languages.append(run.input.target_language)
@@ -58,7 +58,7 @@ def swapped(pairs: list[Path], folder: Path) -> list[Path]:
 
 
 def check(config: Config) -> None:
-    """Check that the two language codes differ, because the model's file names contain them."""
+    """Check that the two language codes differ, because the model's file names contain both."""
     source, target = config.languages.source, config.languages.target
     if source == target:
         raise UserError(

@@ -20,12 +20,12 @@ version = VERSIONS["score"]
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
-    """Return the stages in the table, and also `ingest` if the input contains pairs."""
+    """Return the stages that the table lists, and `ingest` if the input contains pairs."""
     return ("ingest",) * config.is_mined + tuple(TABLE["score"].reads.split())
 
 
 def plugin_keys(config: Config) -> dict[str, Any]:
-    """Return what the scores of each third-party scorer depend on, besides the pairs."""
+    """For each third-party scorer, return the version, the code's key and the resource's digest."""
     given = config.score.resources
     return {
         source.name: [
@@ -39,7 +39,7 @@ def plugin_keys(config: Config) -> dict[str, Any]:
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the names of the scores, and the versions of third-party and changed scorers."""
+    """Return the scores' names, the scorers' versions other than 1, and `plugin_keys`."""
     scores, own = run.config.score.names, plugin_keys(run.config)
     versions = {name: _version(run.config, name) for name in scores if name in SCORERS}
     more = own | {name: version for name, version in versions.items() if version != 1}
@@ -54,7 +54,7 @@ def _version(config: Config, name: str) -> Any:
 
 
 def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
-    """Return the key of each column, from the resources' digests and `plugin_keys` (`own`)."""
+    """Return each column's key from the digests of resources and the `plugin_keys` in `own`."""
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
         own = own | {name: [own[name], of] for name, of in stored.items()}
@@ -119,7 +119,7 @@ def check(config: Config) -> None:
             continue
         kind = (scorer := source.load()).resource
         if config.is_mined and {"source", "translation_score"} & {*scorer.reads}:
-            raise UserError(f"score.scorers: {source.name} needs sources; pairs have none")
+            raise UserError(f"score.scorers: {source.name} needs sources; the input has no sources")
         if kind and kind.name not in config.score.resources:
             raise UserError(
                 f"score.resources.{kind.name}: is missing; {source.name} needs {kind.remedy}"

@@ -33,7 +33,7 @@ version = VERSIONS["select"]
 
 
 def criteria(run: Run) -> Criteria:
-    """Return the criteria of the selection, with deciles that an earlier stage may have chosen."""
+    """Return the criteria of the selection. `auto_select` or `judged` may have chosen deciles."""
     chosen = resolve_auto(run)
     assert chosen.by not in CHOSEN, f"select.by: {chosen.by} has chosen no deciles yet"
     return run.criteria(chosen.by, chosen.deciles)
@@ -79,7 +79,7 @@ def make(run: Run, key: str) -> PairsRecord:
 
 
 def _hashed_ids(of: Iterable[Receipt]) -> Iterator[np.ndarray]:
-    """Yield the hashes of the ids in each shard: uint64 [n]."""
+    """Yield an array for each shard, with the hash of each row's id: uint64 [rows]."""
     for shard in (shard for receipt in of for shard in receipt.shards):
         yield row_hash(schema.row_ids(read_shard(shard, schema.ROW)))[:, 0]
 

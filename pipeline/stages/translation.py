@@ -30,7 +30,7 @@ from paraloom.pipeline.stages import pairs_before
 CONVERSIONS = "_conversions"
 """The folder of converted models, for runs in an object store."""
 ENGINE = "ctranslate2"
-"""The inference engine. Keys contain it, because earlier versions had other engines."""
+"""The inference engine. Keys contain this name, because earlier versions had other engines."""
 
 
 class Model(NamedTuple):
@@ -91,11 +91,11 @@ class Model(NamedTuple):
     def tags(self) -> list[Any]:
         """Return the model's language tags, as part of a key."""
         layout = self.open().layout
-        # Keys contain an empty prompt, to agree with version 0.2.
+        # The empty prompt keeps keys equal to the keys of version 0.2.
         return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []
 
     def check(self, options: InputOptions | None) -> None:
-        """Check the files and languages of a model that is not in an object store."""
+        """Check the model's files and languages, unless the model is in an object store."""
         if not storage.is_remote(self.name):
             model = self.open()
             model.subwords()  # raises an error if the files are damaged
@@ -119,14 +119,14 @@ def backward(run: Run) -> Model:
 
 
 def forward(config: Config, trained: str = "") -> Model:
-    """Return the model that translates references. Without `nmt.forward_model`, it is `trained`."""
+    """Return the model that translates references: `nmt.forward_model`, or else `trained`."""
     options = config.nmt.replace(candidates=1, sampling=None, tokenizer=None)
     languages, name = config.languages.reversed(), config.nmt.forward_model or trained
     return Model(name, options, languages, "nmt.forward_model")
 
 
 def decoding(options: NmtOptions) -> list[Any]:
-    """Return the decoding options as part of a key, without those in `NmtOptions.several`."""
+    """Return the decoding options for a key, without the options in `NmtOptions.several`."""
     limits = [options.batch_tokens, options.max_source_subwords]
     repetition = options.against_repetition()
     return [ENGINE, options.compute_type, options.beam, *limits, *[repetition] * bool(repetition)]

@@ -76,7 +76,10 @@ def test_judgments_may_not_suffice(a_run: Path, write_config: WriteConfig, capsy
     assert again("select", a_run) == 2
     *_, line = capsys.readouterr().err.splitlines()
     assert "select.precision: Precision 0.95: no cut with at least 20 judged pairs is sure" in line
-    assert "the best is deciles 8–9 of trigram_overlap; " in line and "a share of 1.00 (95%" in line
+    assert (
+        "the best cut is deciles 8–9 of trigram_overlap; " in line
+        and "a share of 1.00 (95%" in line
+    )
     assert "lower select.precision" in line
     (a_run / "run" / "judgments" / "Anna.jsonl").unlink()
     JudgeFile(str(a_run / "run"), "Anna").append(

@@ -1,13 +1,13 @@
 "use strict";
-// The page shows one pair at a time. Keys and buttons call functions in `actions`. When the server
-// has answered, the action is saved. Each answer contains the whole state, which `show` draws.
+// The page shows one pair at a time. Keys and buttons call functions in `actions`. The server saves
+// an action before it answers. Each answer contains the whole state, which `show` draws.
 
 const element = (id) => document.getElementById(id);
 const scale = document.body.dataset.scale;
 const NAME = "paraloom-judge";
 let judge = "";
 let state = null;
-let score = null;  // chosen for the pair shown; null until the judge chooses
+let score = null;  // the score chosen for the current pair; null until the judge chooses a score
 
 // ------------------------------------------------------------------ requests to the server
 
@@ -38,7 +38,7 @@ const send = async (path, key, values) => {
   try {
     return await ask(path, {judge, id: key.id, candidate: key.candidate, ...values});
   } catch (error) {
-    // The judge may have used another window.
+    // If the judge worked in another window in the meantime, show the server's state.
     const now = await ask(`state?judge=${encodeURIComponent(judge)}`).catch(() => null);
     if (now && JSON.stringify(now.last) !== JSON.stringify(state.last)) show(now);
     throw error;
@@ -126,7 +126,7 @@ const actions = {
   async save() {
     if (state?.pair == null) return;
     const fluency = chosen("fluency");
-    if (score === null) return missing("meaning", "First choose how much of the meaning both have in common.");
+    if (score === null) return missing("meaning", "First choose how much of the meaning both sentences have in common.");
     if (fluency === null) return missing("fluency", "First choose how the translation is written.");
     show(await send("judge", state.pair, {score, fluency}), "Saved.");
   },
@@ -162,7 +162,7 @@ function missing(id, message) {
   element(id).querySelector("input").focus();
 }
 
-// Actions run one after the other. A key that is pressed during an action applies to the next pair.
+// Actions run one after the other. A key pressed during a save applies to the next pair.
 let last = Promise.resolve();
 function act(name, ...values) {
   last = last.then(async () => {

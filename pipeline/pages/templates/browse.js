@@ -40,7 +40,7 @@
     update();
     const first = pairs.filter((pair) => !pair.hidden)[most - 20];
     first.tabIndex = -1;
-    first.focus();  // keyboards and screen readers continue there
+    first.focus();  // keyboard users and screen readers continue at the first new pair
   });
   form.hidden = false;
   update();

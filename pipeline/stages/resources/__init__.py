@@ -1,1 +1,1 @@
-"""Stages that make scorers' resources. A module, except `pair_models`, has its resource's name."""
+"""Stages that make scorers' resources. Modules are named after resources, except `pair_models`."""

@@ -1,4 +1,4 @@
-"""Stages for the models of scorers and for WordNet. They only record paths and digests."""
+"""Stages that record the paths and digests of scorers' models and of WordNet."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -101,7 +101,7 @@ STAGES = {
 
 
 def model_names(config: Config) -> dict[str, str]:
-    """Return the paths of models, by resource. A name on the Hub includes the commit."""
+    """Return scorers' models by resource: local paths, or names on the Hub with the commit."""
     return {
         key: hub.pinned(getattr(config.score, key))
         for scorer, key in MODEL_KEYS.items()

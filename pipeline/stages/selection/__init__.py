@@ -1,4 +1,4 @@
-"""Stages that `select` reads: the choice of deciles, and the excluded sentences."""
+"""Stages whose results `select` reads: `auto_select`, `judged` and `exclude`."""
 
 from paraloom.pipeline.config.selection import SelectOptions
 from paraloom.pipeline.judging.cuts import JudgedRecord
@@ -7,7 +7,7 @@ from paraloom.pipeline.run.run import Run
 
 
 def resolve_auto(record: RunRecord | Run) -> SelectOptions:
-    """Return the section `select`, with the chosen score and deciles for `auto` and `judged`."""
+    """Return the options of `select`. The chosen score and deciles replace `auto` and `judged`."""
     select = record.config.select
     found, judged = record.find(AutoSelectRecord), record.find(JudgedRecord)
     if record.config.nmt.candidates == 1 and not record.config.generators:

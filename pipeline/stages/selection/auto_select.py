@@ -68,7 +68,7 @@ def make(run: Run, key: str) -> AutoSelectRecord:
     options, encoder, seed = run.config.select.auto, run.config.embeddings, run.config.seed
     score, folder = tried_score(run), run.folder("auto_select")
     most = min(options.pairs, run.config.select.size or options.pairs)
-    # The sample has 10 × `most` pairs, so that each decile has about `most` pairs.
+    # In a sample of 10 × `most` pairs, each decile has about `most` pairs.
     criteria = replace(
         run.criteria(score), size=10 * most, per_source="all", per_generator=None, rank=None
     )
@@ -110,7 +110,7 @@ def small_encoder(model: str, encoder: EmbeddingOptions) -> EmbeddingOptions:
     """Return the options of a small encoder, which is trained for one epoch on one core.
 
     Negatives come from the mini-batch (Wieting & Gimpel 2017). PARAGRAM vectors of the run are not
-    used, because training on few pairs changes them too little to rank deciles.
+    used, because training on few pairs changes these vectors too little to rank deciles.
     """
     return EmbeddingOptions(
         model=model,

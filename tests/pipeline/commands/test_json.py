@@ -174,12 +174,13 @@ def test_a_score_of_which_less_is_better_under_a_condition(labels: Path, capsys:
     assert "│ 2 │ 16 of 22 (0.52–0.87) │ │ 3 │ 0 of 22 (0.00–0.15) │" in out
     out = said("--where", "edit_distance >= 0.5", "--good", "30", "--precision", "0.8")
     assert "with edit_distance >= 0.5; " in out and "do not meet the condition" in out
-    assert "Of its 32 judged pairs, 32 are good: a share of 1.00 (95%" in out
+    assert "Of the 32 judged pairs in the cut, 32 are good: a share of 1.00 (95%" in out
     assert "deciles: [0, 1, 2, 3, 4, 5] where: [edit_distance >= 0.5]" in out
     assert "Too few judged pairs for the shares" in said("--where", "edit_distance <= 0.2")
     out = said("--good", "100")
     assert (
-        "no cut with at least 20 judged pairs is sure to reach it" in out and "select:" not in out
+        "no cut with at least 20 judged pairs is sure to reach this precision" in out
+        and "select:" not in out
     )
     labels.write_text(f"{HEADER}same\tsame\t100\n")
     assert "No cut can be measured: no score has a judged pair" in said()

@@ -166,7 +166,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
     record["stages"]["generate"] = {"generators": {"a": made}, "rejected": reasons}
     text = words(record)
     for said in (
-        "(`reference`) and a candidate of a language model (`translation`). Made",
+        "(`reference`) and a candidate of a language model (`translation`). The corpus",
         "1. Generation by language models. Generator `a`: the model `owner/tiny` (the server names "
         "it `tiny`), asked from 2027-01-15 to 2027-01-15 with the prompt `reword`, "
         "`Say: {{ source }}`; 1,200 requests, 100,000 tokens in, 200,000 out, cost 0.5; terms of "
