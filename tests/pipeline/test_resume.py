@@ -334,7 +334,7 @@ def test_a_stage_that_rejects_too_much_stops_the_run(
     line = capsys.readouterr().err.splitlines()[1]
     rejected = part_file(tmp_path / "run/ingest/_rejected", "part-00000-00000")
     assert line.startswith("paraloom: ingest: 3 of 4 rows are rejected (75.0%)")
-    assert f"1 column instead of 2, see {rejected}; is input.format right?" in line
+    assert f"1 column instead of 2 (3 rows), see {rejected}; is input.format right?" in line
     receipt = tmp_path / "run/ingest/_receipts/part-00000.json"
     made = receipt.read_bytes()
     assert again("ingest", tmp_path, "--set", "max_rejected=0.75") == 0

@@ -193,7 +193,7 @@ def test_a_score_of_which_less_is_better_under_a_condition(labels: Path, capsys:
         (["--labels", "nowhere"], "--labels nowhere: does not exist"),
         (["--labels", "LABELS", "--precision", "1"], "--precision: must be between 0 and 1"),
         (["--labels", "LABELS", "--resource", "idf"], "--resource idf: must be NAME=PATH"),
-        (["--labels", "LABELS", "--scorers", "mean_idf"], "mean_idf needs the words' IDF"),
+        (["--labels", "LABELS", "--scorers", "mean_idf"], "mean_idf needs the IDF of words"),
     ],
 )
 def test_wrong_arguments_are_one_line(
