@@ -76,7 +76,7 @@ def changed(table: pa.Table, first: int, changes: Changes) -> pa.Table:
 
 
 def places(count: int, rows: int) -> list[int]:
-    """Return the numbers of `count` random rows, one for each planted text.
+    """Return the numbers of `count` different random rows, whose texts `changed` may replace.
 
     Raises:
         UserError: there are more texts than rows.

@@ -87,7 +87,7 @@ class Tsv(BitextReader):
 
     name = "tsv"
     columns = ("id", "source", "reference")
-    takes = "tsv takes source, reference or id, source, reference"
+    takes = "tsv takes columns (source, reference) or (id, source, reference)"
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
         """Return all columns, or only source and reference if the first line has two columns."""
@@ -104,7 +104,7 @@ class ParquetPairs(Parquet):
     """Parquet files with pairs of sentences in one language."""
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """Return the column names in the file, where `source` is called `translation`."""
+        """Return the column names in the file. Its column `translation` becomes `source`."""
         second = layout.columns.get("translation", "translation")
         return super().places(replace(layout, columns={**layout.columns, "source": second}))
 
@@ -114,7 +114,7 @@ class GivenPairs(Tsv):
 
     name = "pairs"
     columns = ("margin", "reference", "source")
-    takes = "pairs takes reference, translation or margin, reference, translation"
+    takes = "pairs takes columns (reference, translation) or (margin, reference, translation)"
     named = ("reference", "translation", "id")
     is_mined = True
     parquet = ParquetPairs()
@@ -268,7 +268,7 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
         one = Bitext(format=format, paths=unit, name=name, columns=columns, places=places)
         found_ids = bool(places) and "id" not in layout.columns
         found.append(replace(one, kept=kept, clean=layout.clean, ids_found=found_ids))
-    with in_one_line("input.keep: other files have another type"):
+    with in_one_line("input.keep: a column has different types in different files"):
         kept = pa.unify_schemas([of.kept for of in found], promote_options="permissive")
     for name in (field.name for field in kept if field.type == pa.null()):
         raise UserError(
@@ -284,7 +284,7 @@ def reader_of(bitext: Bitext) -> BitextReader:
 
 
 def find_ranges(bitext: Bitext, lines: int, copies: str | None = None) -> list[Range]:
-    """Divide a bitext into ranges of `lines` rows or more (see `index` for `copies`)."""
+    """Divide a bitext into ranges of at least `lines` rows. `copies` is as in `lines.index`."""
     return reader_of(bitext).ranges(bitext, lines, copies)
 
 

@@ -63,8 +63,8 @@ def read_bytes(path: str, start: int = 0, end: int | None = None) -> bytes:
 def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
     """Write `data`, which must not be empty, to `path` atomically; return whether it was written.
 
-    With `replace=False`, an existing file is kept. In an object store, another process may write
-    the file after the check.
+    With `replace=False`, an existing file is kept. An object store cannot guarantee this: a file
+    that another process writes between the check and the write is replaced.
     """
     if not replace and exists(path):
         return False
@@ -231,7 +231,7 @@ def known_digest(path: str) -> str:
     if not exists(path):
         return file_digest(path)  # raises the error
     read = partial(file_digest, path)
-    if is_remote(path):  # `match` returns the store's checksum
+    if is_remote(path):  # what `match` returns contains the store's checksum
         return kept_digest(path, lambda: ([match(path)], 0.0), read)
     return kept_digest(str(Path(path).absolute()), lambda: file_state(Path(path)), read)
 

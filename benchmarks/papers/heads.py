@@ -14,7 +14,7 @@ from torch.nn.functional import kl_div, log_softmax, mse_loss
 
 _BLOCK = 512  # number of estimates to compute at once
 _BANDWIDTHS = 30  # number of bandwidths to try
-_FLAT = 1e-10  # relative determinant below which a line has no slope, because all x are equal
+_FLAT = 1e-10  # if determinant / (s0 s2) is less, all x count as equal
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ class Head(nn.Module):
         self.lowest, self.highest = lowest, highest
 
     def settings(self) -> dict[str, Any]:
-        """Return the argument of `open_head`, in a form for JSON."""
+        """Return the settings as a dict for JSON, which `open_head` accepts."""
         return {"name": self.name, "lowest": self.lowest, "highest": self.highest}
 
     def loss(self, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ def target_distributions(labels: Tensor, lowest: float, highest: float) -> Tenso
 class LocalLinear:
     """Local-linear regression for n points, with a Gaussian kernel K and the bandwidth h.
 
-    The estimate at x₀ is the value a of a line that is fitted to the points near x₀:
+    The estimate at x₀ is `a`, the height at x₀ of a line that is fitted to the points near x₀:
 
         min over a, b of  Σᵢ K((xᵢ − x₀) / h) (yᵢ − a − b (xᵢ − x₀))²
 
@@ -135,7 +135,7 @@ class LocalLinear:
         return float(np.mean(((self.y - estimates) / (1 - own)) ** 2))
 
     def _estimate(self, at: Floats) -> tuple[Floats, Floats]:
-        """Return the estimates ŷᵢ, and the weight Lᵢᵢ of a point at the same x in each estimate."""
+        """Return the estimates ŷᵢ at x₀ᵢ = `at[i]`, and the weight Lᵢᵢ of a point with xᵢ = x₀ᵢ."""
         blocks = [self._block(at[i : i + _BLOCK]) for i in range(0, max(len(at), 1), _BLOCK)]
         estimates, own = map(np.concatenate, zip(*blocks, strict=True))
         return estimates, own

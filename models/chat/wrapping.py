@@ -74,9 +74,9 @@ def _plain(text: str, given: Sequence[str]) -> str:
 
 
 def is_refusal(text: str, given: Sequence[str]) -> bool:
-    """Return whether a text is the model's refusal or question, instead of a candidate.
+    """Return whether the model refuses, or asks for the sentence, instead of giving a candidate.
 
-    If a sentence of the pair, in `given`, contains words like a refusal, return False.
+    If a sentence in `given` has words that are typical of refusals, return False.
 
     >>> is_refusal("I'm sorry, but I can't assist with that.", ["He shot the dog."])
     True

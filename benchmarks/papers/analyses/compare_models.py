@@ -71,7 +71,7 @@ def command(
     sick: Sick = None,
     json: JsonFile = None,
 ) -> None:
-    """Print the pairs on which two models disagree most, relative to human labels."""
+    """Print the pairs on which one model is much nearer to the human label than the other model."""
     if len(model) != 2:
         raise UserError("give --model twice, once for each model")
     data = labelled_pairs(sts, sick)

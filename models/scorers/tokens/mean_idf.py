@@ -15,13 +15,13 @@ from paraloom.models.text.vectors import WordVectors, load_vectors
     resource=Resource(
         name="idf",
         open=load_vectors,
-        remedy="the IDF of words: set score.idf to a file, or to null to use the references",
+        remedy="the IDF of words: set score.idf to a file, or to null to count the references",
     ),
 )
 def mean_idf(pairs: PairText, idf: WordVectors) -> np.ndarray:
     """Return the mean inverse document frequency of the tokens of both sides: float32 [n]. Unknown
-    words have the IDF of `UUUNKKK`. If `idf` has no such row, unknown words are left out. The value
-    is 0 if no word is left."""
+    words have the IDF in the row `UUUNKKK` of `idf`, and are left out if this row is missing. The
+    value is 0 if no word is left."""
     if idf.dim != 1:
         raise UserError(f"mean_idf needs one number per word, but the table has {idf.dim}")
     rows = idf.rows(pairs.vocabulary)
