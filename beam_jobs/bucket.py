@@ -52,7 +52,8 @@ def deciles_of(table: pa.Table, scorers: Iterable[str], bounds: Targets) -> dict
 
 
 class BucketMeasurements(Measurements):
-    """For each score, the number of rows and the values in each decile of a shard."""
+    """For each score, the number of rows, and the lowest and highest value, in each decile of a
+    shard."""
 
     deciles: dict[str, Deciles] = Field(default_factory=dict)
 

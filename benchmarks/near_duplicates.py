@@ -63,7 +63,7 @@ def sentences(rng: np.random.Generator, rows: int) -> np.ndarray:
 def copies_of(rows: int) -> tuple[dict[str, list[str]], dict[str, tuple[int, str]]]:
     """Return originals and changed copies as columns, and a description of each copy.
 
-    The description, by id of the copy, has the number of changed words and the original's id.
+    The descriptions map the id of a copy to its number of changed words and its original's id.
     """
     rng = np.random.default_rng(1)
     texts: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Run a job that returns one table about a corpus instead of shards."""
+"""Run a job that returns one table about a corpus, and writes no shards."""
 
 from __future__ import annotations
 

@@ -86,8 +86,8 @@ class Predicate:
         if self.column not in (*scorers, *deciles, *_TOKENS):
             known = ", ".join((*scorers, *_TOKENS, *kept))
             raise ValueError(
-                f"{self.column} is not a column of the pairs; choose {known}, or the deciles of "
-                f"the scores ({deciles[0]} …): a score must be among score.scorers"
+                f"{self.column} is not a column of the pairs; choose {known}, or a decile such as "
+                f"{deciles[0]}; scores must be named in score.scorers"
             )
         if isinstance(self.value, str):
             raise ValueError(f"'{self}': {self.column} is compared {_BY}")
@@ -122,7 +122,7 @@ class Predicate:
         except pa.ArrowInvalid:
             fits = False
         if not fits:
-            hint = "; numbers come from Parquet or JSON Lines" * (kind == pa.string())
+            hint = "; only Parquet and JSON Lines have numbers" * (kind == pa.string())
             raise UserError(f"'{self}': {self.column} has values of type {kind}{hint}")
 
     def _word(self, kind: pa.DataType) -> pa.Scalar:

@@ -37,8 +37,8 @@ SENTENCES = (
 
 
 class FastNetwork(torch.nn.Module):
-    """Computes the transformer layers of a network with CTranslate2. Each of `parallel` threads
-    computes whole batches, so values do not depend on the number of threads."""
+    """Computes the transformer layers of a network with CTranslate2. Each thread computes
+    whole batches, so values do not depend on `parallel`, the number of threads."""
 
     device = torch.device("cpu")
     dtype = torch.float32
@@ -120,7 +120,7 @@ def accelerate(
         reason = f"{type(base).__name__}: CTranslate2 cannot compute this network"
         if compute_type == "int8":
             raise UserError(
-                f"score.compute_type: int8 is not possible with {reason}; set it to auto"
+                f"{reason}, so score.compute_type cannot be int8; set score.compute_type to auto"
             ) from error
         logging.getLogger(__name__).info("%s (%s); torch computes it", reason, one_line(error))
 

@@ -58,7 +58,7 @@ class Kept:
 
     bounds: tuple[float, ...]
     rows: int  # estimated number of rows in the whole run
-    share: float  # share of kept pairs among the pairs that meet the other criteria
+    share: float  # rows / number of pairs that meet all criteria but the bounds
     difference: float | None  # median of 1 − unigram F1
     meaning: float | None  # median of the score that measures meaning
     good: int  # number of judged pairs that are good
@@ -81,7 +81,7 @@ class Curve:
     def shown_bounds(self, of: Kept) -> list[str]:
         """Format the bounds of a point with four digits. Rounding never makes a bound stricter."""
         shown = []
-        # The point of the run's selection has no bounds in a frontier.
+        # In a frontier, `chosen` has no bounds, so the list is empty.
         for predicate, bound in zip(self.moved, of.bounds, strict=False):
             rounding = ROUND_CEILING if predicate.operator in ("<", "<=") else ROUND_FLOOR
             shortest = Decimal(str(np.float32(bound)))
@@ -153,7 +153,7 @@ class Sample:
         )
 
     def curve(self, predicate: Predicate, rest: Criteria) -> Curve:
-        """Return the curve of a threshold at up to 40 bounds. Only pairs that meet `rest` count."""
+        """Return the curve of a threshold at up to 40 bounds, over the pairs that meet `rest`."""
         column = self.pairs[predicate.column].to_numpy()
         values = np.unique(np.quantile(column, np.linspace(0.005, 0.995, 40))).tolist()
         free = self.meet(rest)
@@ -229,7 +229,7 @@ def thresholds(criteria: Criteria) -> list[tuple[Predicate, Criteria]]:
 
 
 def regions(criteria: Criteria, deciles: Mapping[str, Deciles]) -> dict[str, Interval]:
-    """Return the lowest and the highest value of each score that the criteria limit."""
+    """Return the interval of allowed values of each score that the criteria restrict."""
     found: dict[str, Interval] = {}
     for each in limits_of(criteria):
         score = each.column.removesuffix(schema.decile(""))

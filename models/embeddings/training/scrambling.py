@@ -12,8 +12,11 @@ from paraloom.models.embeddings.vocabulary import Tags, tag_edges
 def scrambled(
     sides: Sequence[Sentences], share: float, tags: Tags, random: np.random.Generator
 ) -> list[Sentences]:
-    """Shuffle the words of both sentences in a share of n pairs. Tags are not moved. Trigrams
-    are not shuffled, because the mean of their vectors does not depend on the order."""
+    """Draw a share of the pairs, and shuffle the words of both sentences of each drawn pair.
+
+    Tags at the ends of a sentence stay there. Trigrams are not shuffled, because the mean of their
+    vectors does not depend on the order.
+    """
     count = len(next(iter(sides[0].values())).lengths)
     chosen = random.random(count) < share
     found = []
