@@ -19,7 +19,7 @@ _UNSPACED = (
 )
 """ISO 15924 codes of scripts without spaces between words."""
 
-_TABLE = """
+_NAMES = """
 af Afrikaans, am Amharic, ar Arabic, as Assamese, ast Asturian, az Azerbaijani, ba Bashkir,
 be Belarusian, bg Bulgarian, bn Bengali, bo Tibetan, br Breton, bs Bosnian, ca Catalan, ceb Cebuano,
 cs Czech, cy Welsh, da Danish, de German, dz Dzongkha, el Greek, en English, eo Esperanto,
@@ -38,8 +38,9 @@ ti Tigrinya, tk Turkmen, tl Tagalog, tn Tswana, tr Turkish, ts Tsonga, tt Tatar,
 uk Ukrainian, ur Urdu, uz Uzbek, vi Vietnamese, wo Wolof, wuu Wu Chinese, xh Xhosa, yi Yiddish,
 yo Yoruba, yue Cantonese, zh Chinese, zu Zulu
 """
-LANGUAGES = dict(entry.split(" ", 1) for entry in " ".join(_TABLE.split()).split(", "))
-"""English names of languages by code."""
+_BY_CODE = dict(entry.split(" ", 1) for entry in " ".join(_NAMES.split()).split(", "))
+CODES = {name.lower(): code for code, name in _BY_CODE.items()}
+"""Codes of well-known languages by English name, in lower case."""
 
 
 def parse_language(code: str) -> Language | None:
@@ -64,11 +65,8 @@ def no_code(code: str) -> str:
     if parse_language(code):
         return ""
     meant = short_code(re.split("[_-]", code)[0])
-    names = {name.lower(): short for short, name in LANGUAGES.items()}
-    near = (
-        [meant] if meant in LANGUAGES else difflib.get_close_matches(code.lower(), names, 1, 0.75)
-    )
-    hints = (f"{LANGUAGES[short]} is {short}" for short in (names.get(of, of) for of in near))
+    near = [meant] if meant in _BY_CODE else difflib.get_close_matches(code.lower(), CODES, 1, 0.75)
+    hints = (f"{_BY_CODE[short]} is {short}" for short in (CODES.get(of, of) for of in near))
     return f"{code} is not a language code; {next(hints, 'codes are as in ISO 639: cs, en')}"
 
 
@@ -79,7 +77,7 @@ def differ(code: str, other: str) -> bool:
     (True, False, False, False)
     """
     one, two = (short_code(each).partition("-")[0] for each in (code, other))
-    known = one in LANGUAGES and two in LANGUAGES
+    known = one in _BY_CODE and two in _BY_CODE
     return known and min(tag_distance(one, two), tag_distance(two, one)) >= _FAR
 
 
@@ -113,7 +111,7 @@ def language_name(code: str) -> str:
     ('French', 'Serbian', "'tlh'")
     """
     short = short_code(code)
-    return LANGUAGES.get(short.partition("-")[0], f"'{short}'")
+    return _BY_CODE.get(short.partition("-")[0], f"'{short}'")
 
 
 @cache

@@ -78,17 +78,17 @@ def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precisio
         raise UserError(
             f"nmt.compute_type: {wanted} needs a GPU, and there is none; choose float32 or int8"
         )
-    if wanted != "auto" and not (wanted == "int8" and gpus):
+    if not gpus:
+        return "float32" if wanted == "auto" else wanted
+    types: list[Precision] = ["float16", "bfloat16", "float32"]
+    if wanted == "int8":  # the types of the activations; 16 bits use tensor cores
+        types = ["int8_float16", "int8_bfloat16", "int8_float32"]
+    elif wanted != "auto":
         return wanted
+    if family in ("MADLAD", "T5", "mT5"):  # their values exceed the range of float16
+        del types[0]
     supported = [ctranslate2.get_supported_compute_types("cuda", device) for device in gpus]
-    large = family in ("MADLAD", "T5", "mT5")  # their values exceed the range of float16
-    types: list[Precision] = ["bfloat16", "float32"]
-    if wanted == "int8":  # activations in 16 bits use tensor cores
-        types = ["int8_bfloat16", "int8_float32"] if large else ["int8_float16"]
-    elif not large:
-        types.insert(0, "float16")
-    known = (choice for choice in types if gpus and all(choice in of for of in supported))
-    return next(known, types[-1])
+    return next((of for of in types if all(of in each for each in supported)), types[-1])
 
 
 def load_cublas() -> bool:

@@ -247,7 +247,8 @@ def test_a_shard_at_which_workers_died_is_tried_with_smaller_batches(
 
 def test_too_many_rejected_rows_end_the_run(tmp_path: Path, reversing: type[Reversing]) -> None:
     work, out = ingested(tmp_path, *(["x1", "x2", "3"] for _ in range(4))), tmp_path / "out"
-    with pytest.raises(UserError, match=r"\(66.7%\).*begins with x .8 rows., see "):
+    message = r"back_translate: .*\(66.7%\).*begins with x \(8 rows\), see "
+    with pytest.raises(UserError, match=message):
         run(work, out, max_rejected=0.5)
     assert len(rows_of(run(work, out, max_rejected=0.7))) == 4
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
+from benchmarks.sample_model import ship
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.options import NmtTrainingOptions
 from paraloom.pipeline.cli import main
@@ -52,6 +53,11 @@ def test_the_model_is_small_and_of_the_configuration() -> None:
     assert NmtTrainingOptions.of(report["options"]) == nmt.training
     assert f"{report['bleu']:.1f}" in card and f"{nmt.training.updates:,} updates" in card
     assert sum(path.stat().st_size for path in MODEL.iterdir()) < 6_000_000
+
+
+def test_the_card_of_the_model_is_what_make_sample_model_writes(tmp_path: Path) -> None:
+    ship(MODEL, tmp_path / "model")
+    assert (tmp_path / "model/README.md").read_bytes() == (MODEL / "README.md").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from rapidfuzz.distance import LCSseq
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.collect import collect
-from paraloom.beam_jobs.engine.shards import Unit, read_shard, receipts, units
+from paraloom.beam_jobs.engine.shards import Unit, read_shard, units
 from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.beam_jobs.transforms.merging import Merge
 from paraloom.models.errors import UserError
@@ -34,7 +34,7 @@ from paraloom.models.languages import ENGLISH
 from paraloom.models.printing import show
 from paraloom.models.text.tokens import PairText, TokenIds
 from paraloom.pipeline.commands.options import RunFolder, beam_options
-from paraloom.pipeline.run.folder import as_made, read_run
+from paraloom.pipeline.run.folder import as_made, read_run, shards_of
 
 LONGEST = 6
 """Maximum number of words in a phrase."""
@@ -212,7 +212,7 @@ def command(
 
     If workers run on several machines, set TMPDIR to a folder that all machines share.
     """
-    shards = [s for receipt in receipts(storage.join(run, "corpus")) for s in receipt.shards]
+    shards = shards_of(run, "select")
     if not shards:
         raise UserError(f"{run}: no run with a corpus; `paraloom select` makes one")
     table = out or storage.join(run, "phrases.txt.gz")

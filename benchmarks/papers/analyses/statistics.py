@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import typer
 
 from paraloom.beam_jobs import storage
-from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.models.errors import UserError, reading
@@ -27,7 +26,7 @@ from paraloom.models.text.vectors import WordVectors, load_vectors
 from paraloom.papers.analyses.moments import Moments
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, write_json
-from paraloom.pipeline.run.folder import as_made, is_run, read_run
+from paraloom.pipeline.run.folder import as_made, is_run, read_run, shards_in
 
 SIDES = ("reference", "translation")
 SAMPLED = 100_000
@@ -202,7 +201,7 @@ def find_corpus(path: str) -> list[str]:
     of_run = is_run(path)
     folder = storage.join(path, "corpus") if of_run else path
     names = [name for name in storage.names(folder) if name.endswith(".parquet")]
-    files = [shard.path for receipt in receipts(folder) for shard in receipt.shards]
+    files = [shard.path for shard in shards_in(folder)]
     files = files or [storage.join(folder, name) for name in names]
     if files:
         return files

@@ -18,7 +18,7 @@ from paraloom.beam_jobs.bitext.preview import BitextPreview, preview
 from paraloom.models import hub
 from paraloom.models.errors import UserError
 from paraloom.models.files import PACKED, atomic_file
-from paraloom.models.languages import ENGLISH, LANGUAGES, language_name, no_code
+from paraloom.models.languages import CODES, ENGLISH, language_name, no_code
 from paraloom.models.printing import say, show
 from paraloom.models.structured import parse_yaml
 from paraloom.models.text.files import CHUNK, NAME, PARQUET, csv_delimiter
@@ -212,8 +212,8 @@ def _format(path: str) -> str:
 
 
 def _names_column(word: str) -> bool:
-    code = len(word) == 2 and not no_code(word)
-    return code or word.lower() in _COLUMNS or word.capitalize() in LANGUAGES.values()
+    is_code = len(word) == 2 and not no_code(word)
+    return is_code or word.lower() in _COLUMNS or word.lower() in CODES
 
 
 def _columns(form: str, paths: list[str]) -> dict[str, str]:

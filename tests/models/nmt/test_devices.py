@@ -29,7 +29,9 @@ def load(model: Path, monkeypatch: Patch, gpus: int, **options: Any) -> Any:
     monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: gpus)
     monkeypatch.setattr(gpu, "load_cublas", lambda: gpus > 0)
     monkeypatch.setattr(gpu, "memory", lambda device: 16 << 30)
-    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda *_: {"float16"})
+    monkeypatch.setattr(
+        ctranslate2, "get_supported_compute_types", lambda *_: {"float16", "int8_float16"}
+    )
     given = NmtOptions(**{"sampling": SamplingOptions(), **options})
     return Engine(open_model(model), given, threads=3)
 
@@ -83,12 +85,14 @@ def test_a_gpu_that_is_asked_for_has_no_substitute(
 
 def test_the_number_type_that_is_loaded(monkeypatch: Patch) -> None:
     both = {"float16", "bfloat16", "int8_float16", "int8_bfloat16"}
-    gpus = [both, both, {"float16", "int8_float16"}]
+    gpus = [both, both, {"float16", "int8_float16"}, {"bfloat16", "int8_bfloat16"}]
     monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda _, device: gpus[device])
     for devices, family, chosen, int8 in (
         ([0], "Marian", "float16", "int8_float16"),
         ([0, 1], "MADLAD", "bfloat16", "int8_bfloat16"),
         ([0, 2], "MADLAD", "float32", "int8_float32"),
+        ([0, 3], "Marian", "bfloat16", "int8_bfloat16"),
+        ([2, 3], "Marian", "float32", "int8_float32"),
         ([], "Marian", "float32", "int8"),
     ):
         assert gpu.precision(NmtOptions(compute_type="auto"), devices, family) == chosen

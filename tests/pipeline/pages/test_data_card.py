@@ -142,7 +142,7 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "It covers the 4,360 scored pairs",
         "HTML entities in 1,234, characters not in NFC in 5",
         "texts are equal. Near-copies were rejected, too.",
-        "German sentences that should have the same meaning. A pair is the German side of a bitext",
+        "pairs of German sentences that should have the same meaning. A pair is the German side",
         "German translation of `source` by the translation model",
         "| bucket | 360 | 4,360 | odd (4,000) |",
         "| ingest | 400 | 360 | empty reference (30); a reason",
