@@ -44,6 +44,7 @@ setup-dev: $(DEV)
 $(RUN): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Paraloom needs Python 3.11 or later: make PYTHON=…" if sys.version_info < (3, 11) else 0)'
 	@echo 'Set-up of .venv: 226 packages, 7 GB. About a minute, if they need not be downloaded.'
+	@test ! -L .venv || rm .venv  # `--clear` would empty the folder behind a link
 	@$(PYTHON) -m venv --clear .venv
 ifeq ($(or $(UV_HERE),$(filter pip,$(INSTALLER))),)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(UV)

@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import Any
 
 import pyarrow as pa
+import regex
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -26,8 +27,8 @@ from paraloom.pipeline.judging import describe as judged
 from paraloom.pipeline.pages import describe, plots, shown
 from paraloom.pipeline.stages.selection import resolve_auto
 
-_WORD = re.compile(r"(\w+|[^\w\s])")
-_CHARACTER = re.compile(r"([A-Za-z0-9]+|\S)")
+_WORD = regex.compile(r"(\w+|(?!\s)\X)")  # in `regex`, vowel signs are parts of words
+_CHARACTER = regex.compile(r"([A-Za-z0-9]+|(?!\s)\X)")
 _MARK, _PLAIN = Markup("<mark>{}</mark>"), Markup("{}")
 
 

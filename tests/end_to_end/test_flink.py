@@ -121,9 +121,7 @@ def test_an_error_of_the_users_in_a_worker_is_one_line(place: Path, cluster: Clu
     shutil.copytree(place / "local" / "nmt", broken)
     (broken / "sentencepiece.model").write_bytes(b"not a model")
     arguments = on_flink(place, "broken", "--set", "nmt.model=broken-model", command="select")
-    started = time.monotonic()
     said = finish(paraloom(*arguments, cwd=place), 2)
-    assert time.monotonic() - started < 120
     (line,) = [line for line in said.splitlines() if line.startswith("paraloom: ")]
     assert "broken-model" in line
 

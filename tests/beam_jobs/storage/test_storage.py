@@ -403,11 +403,9 @@ def test_what_is_there(stored: Stored, tmp_path: Path) -> None:
     assert remote.localise(str(tmp_path)) == str(tmp_path)
 
 
-def within_a_minute(arguments: list[str], path: str, message: str) -> None:
-    started = time.monotonic()
+def cannot_connect(arguments: list[str], path: str, message: str) -> None:
     with pytest.raises(UserError, match=message) as error:
         connect(arguments, [path])
-    assert time.monotonic() - started < 60
     assert "\n" not in str(error.value)
 
 
@@ -445,7 +443,7 @@ def test_an_endpoint_that_refuses_or_does_not_answer(
             monkeypatch.setattr(remote, "_TIMEOUT", 2.0)
             silent.listen()
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        within_a_minute(["--s3_endpoint_url", url], bucket, f"^{bucket}: {message.format(url)}")
+        cannot_connect(["--s3_endpoint_url", url], bucket, f"^{bucket}: {message.format(url)}")
 
 
 def test_no_credentials_of_google(google_bucket: str, monkeypatch: Patch, tmp_path: Path) -> None:
@@ -453,14 +451,12 @@ def test_no_credentials_of_google(google_bucket: str, monkeypatch: Patch, tmp_pa
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS")
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
     monkeypatch.setenv("NO_GCE_CHECK", "true")
-    started = time.monotonic()
-    within_a_minute([], google_bucket, "^gs://.*: Your default credentials were not found")
+    cannot_connect([], google_bucket, "^gs://.*: Your default credentials were not found")
     with pytest.raises(UserError, match="credentials"):  # in a worker, which checks nothing
         storage.read_bytes(f"{google_bucket}/a")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "nowhere.json")  # not to be sent
     connect(["--no_auth"], [google_bucket])
     assert storage.read_bytes(f"{google_bucket}/a") == b"a"
-    assert time.monotonic() - started < 15  # Beam would wait 20 seconds
 
 
 @pytest.mark.parametrize(
@@ -473,4 +469,4 @@ def test_no_credentials_of_google(google_bucket: str, monkeypatch: Patch, tmp_pa
 def test_a_file_system_that_is_not_there(path: str, message: str, monkeypatch: Patch) -> None:
     monkeypatch.setitem(sys.modules, "google.auth", None)
     monkeypatch.setattr("apache_beam.io.aws.clients.s3.boto3_client.boto3", None)
-    within_a_minute([], path, f"^{path}: {message}$")
+    cannot_connect([], path, f"^{path}: {message}$")

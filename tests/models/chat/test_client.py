@@ -148,7 +148,7 @@ def test_requests_at_once_and_in_a_minute_are_bounded() -> None:
     assert server.most == 3
     started = time.monotonic()
     ask("good", PROMPTS[:5], requests_per_minute=1200)  # 50 ms apart
-    assert 0.2 <= time.monotonic() - started < 30  # of a busy machine, but not 5 minutes
+    assert time.monotonic() - started >= 0.2
 
 
 def test_parameters_are_sent_and_count_in_the_key() -> None:

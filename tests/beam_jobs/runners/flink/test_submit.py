@@ -74,10 +74,8 @@ def fails(tmp_path: Path, capsys: Capsys) -> Callable[..., str]:
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
 
     def run(*options: str) -> str:
-        started = time.monotonic()
         given = ["--runner", "FlinkRunner", *options]
         assert main(["ingest", "--config", str(tmp_path / "config.yaml"), "--", *given]) == 2
-        assert time.monotonic() - started < 60
         (said,) = (line for line in capsys.readouterr().err.splitlines() if "paraloom:" in line)
         return str(said)
 
