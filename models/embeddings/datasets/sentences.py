@@ -74,7 +74,7 @@ def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
     for file in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
         parts = file.relative_to(folder.parent).parts
         of_folder = file != folder
-        hidden = any(part.startswith(".") for part in parts[1:])
+        hidden = any(part[0] in "._" for part in parts[1:])  # such as `_rejected`
         other = of_folder and file.suffix in _NO_DATA
         if hidden or file.is_dir() or (other and not (file.suffix == ".json" and has_rows(file))):
             continue

@@ -142,7 +142,7 @@ def test_lines_of_latin_1_are_read(tmp_path: Path) -> None:
 
 def test_files_of_a_folder_have_names_from_it_on(tmp_path: Path) -> None:
     pairs = ("2012/MSRpar.tsv", "2012/MSRpar.train.tsv", "data/test-0.parquet", "rt.all")
-    for name in (*pairs, "b.txt.gz", "README.md", ".cache/a.tsv", "dataset_infos.json"):
+    for name in (*pairs, "b.txt.gz", "README.md", ".cache/a", "_rejected/a", "dataset_infos.json"):
         (tmp_path / "sts" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "sts" / name).touch()
     (tmp_path / "sts/infos.json").write_text('{"a": 1}')
