@@ -177,8 +177,6 @@ class Csv(RecordReader):
         if not found:
             return [], []
         (_, names, fault), *rows = found
-        if twice := [name for name in names if name and names.count(name) > 1]:
-            fault = f"the column {twice[0]} occurs twice"
         if fault:
             raise UserError(f"{path}: the first row must name the columns: {fault}")
         return [dict(zip(names, row, strict=False)) for _, row, _ in rows], names

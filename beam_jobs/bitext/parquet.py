@@ -30,7 +30,7 @@ class Parquet(RecordReader):
         """Return a record with an example value for each column, and the names of the columns."""
         with _opened(path) as file:
             schema, rows = flat(file.schema_arrow.empty_table()).schema, file.metadata.num_rows
-        example = {name: _example(schema.field(name).type) for name in schema.names}
+        example = {field.name: _example(field.type) for field in schema}
         return [example] * min(rows, 1), schema.names
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:

@@ -199,6 +199,8 @@ class RecordReader(BitextReader):
         if not records:
             raise EmptyFileError(f"{path}: no rows, the file is empty")
         for name, place in places.items():
+            if list(known).count(place) > 1:
+                raise UserError(f"{path}: the column {place} occurs twice")
             values = (_find(record, place) for record in records)
             types = (of if isinstance(of, pa.DataType) else type(of) for of in values)
             kinds = list(dict.fromkeys(kind for kind in types if kind is not type(None)))

@@ -202,11 +202,19 @@ def test_what_is_wrong_with_csv(tmp_path: Path) -> None:
     ]  # fmt: skip
     for head, message in {
         "source,x": "a: the first rows have no reference, only source, x; input.columns names them",
-        "source,source": "a: the first row must name the columns: the column source occurs twice",
+        "source,source": "a: the column source occurs twice",
         '"source': "a: the first row must name the columns: no CSV \\(unexpected end of data",
     }.items():
         with pytest.raises(UserError, match=message):
             csv_of(tmp_path / "a", f"{head}\n" + "a,b\n" * ('"' not in head))
+
+
+def test_a_column_that_occurs_twice(tmp_path: Path) -> None:
+    names, path = ["source", "reference", "n", "n"], str(tmp_path / "a")
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 4, names), path)
+    assert pairs(read(find_bitext("parquet", [path], Layout())[0]))
+    with pytest.raises(UserError, match="a: the column n occurs twice"):
+        find_bitext("parquet", [path], Layout(keep=("n",)))
 
 
 def jsonl(folder: Path, *lines: bytes, keep: tuple[str, ...] = ()) -> list[RowBlock]:
