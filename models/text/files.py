@@ -242,7 +242,8 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
         except StopIteration:
             return
         except csv.Error as error:
-            fault = f"no CSV ({error})"
+            more = f"; lines {number:,} to {reader.line_num:,}" * (reader.line_num > number)
+            fault = f"no CSV ({error}{more})".replace("\t", "tab")
         expected = expected or len(row)
         if not fault and len(row) != expected:
             fault = f"{len(row)} column{'s' * (len(row) > 1)} instead of {expected}"

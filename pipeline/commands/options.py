@@ -12,6 +12,7 @@ from typing import IO, Annotated, Any, Literal
 import typer
 from pydantic_core import to_json
 
+from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, check_writable
 from paraloom.models.printing import show
 
@@ -35,7 +36,16 @@ def _writable(context: typer.Context, file: str | None) -> str | None:
         context.with_resource(redirect_stdout(io.StringIO()))  # discard all output but the JSON
     elif file:
         check_writable(Path(file))
+        _check_replaceable(Path(file))
     return file
+
+
+def _check_replaceable(file: Path) -> None:
+    """Raise a UserError for an existing file that `write_json` did not write."""
+    if file.is_file():
+        with file.open("rb") as stream:
+            if stream.read(2) not in (b"", b"{\n", b"[\n", b"{}", b"[]"):
+                raise UserError(f"--json {file}: would replace other data; name another file")
 
 
 def _connected(context: typer.Context, run: str) -> str:
@@ -103,5 +113,6 @@ def write_json(file: str | None, results: Any) -> None:
         text = json.dumps(values, indent=1).replace("\x7f", "\\u007f")
         show(text, _stdout.get())
     elif file:
+        _check_replaceable(Path(file))  # the command itself may have written it
         with atomic_file(Path(file)) as path:
             path.write_text(json.dumps(values, indent=1, ensure_ascii=False), encoding="utf-8")

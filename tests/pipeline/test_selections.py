@@ -100,6 +100,7 @@ def test_a_named_selection_stays_until_forgotten(a_run: Path, capsys: Capsys, ru
     assert again("select", a_run, "--set", "select.named.strict=null") == 0
     assert path not in manifest(a_run)["planned"]
     assert again("select", a_run, "--name", "strict") == 2
+    assert again("select", a_run, "--name", "") == 2
     assert "the run has no selection 'strict', only the corpus" in capsys.readouterr().err
 
 

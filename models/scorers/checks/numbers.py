@@ -8,12 +8,14 @@ from paraloom.models.languages import is_unspaced
 from paraloom.models.scorers.base import check
 from paraloom.models.text.tokens import PairText
 
-_TO_19 = """zero one two three,third four,fourth five,fifth six,sixth seven,seventh eight,eighth
-nine,ninth ten,tenth eleven twelve,dozen thirteen fourteen fifteen sixteen seventeen eighteen
-nineteen"""
-_TENS = "ten twenty thirty forty fifty sixty seventy eighty ninety hundred"
+_TO_19 = """zero one,first two three,third four,fourth five,fifth six,sixth seven,seventh eight,eighth
+nine,ninth ten,tenth eleven,eleventh twelve,twelfth,dozen thirteen,thirteenth
+fourteen,fourteenth fifteen,fifteenth sixteen,sixteenth seventeen,seventeenth
+eighteen,eighteenth nineteen,nineteenth"""
+_TENS = """ten twenty,twentieth thirty,thirtieth forty,fortieth fifty,fiftieth sixty,sixtieth
+seventy,seventieth eighty,eightieth ninety,ninetieth hundred,hundredth"""
 _WORDS = {word: float(i) for i, words in enumerate(_TO_19.split()) for word in words.split(",")}
-_WORDS |= {word: 10.0 * i for i, word in enumerate(_TENS.split(), 1)}
+_WORDS |= {w: 10.0 * i for i, words in enumerate(_TENS.split(), 1) for w in words.split(",")}
 _WORDS |= {"thousand": 1e3, "million": 1e6, "billion": 1e9}
 _DIGITS = re.compile(
     r"(\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3}){2,}|\d+)(?:[.,](\d+))?"
@@ -23,7 +25,7 @@ _SPLIT = re.compile(r"(?<=\d) (,) (?=\d{3}\b)|(?<=\d) (\.) (?=\d)")  # tokens of
 _BETWEEN = re.compile(r"[-–:/ ]")  # as in twenty-five, 1990-95, 8:30
 
 
-@check("both sides have the same numbers", "numbers differ", version=2)
+@check("both sides have the same numbers", "numbers differ", version=3)
 def same_numbers(pairs: PairText) -> np.ndarray:
     """Return 1 if both sides have the same set of numbers, else 0: float32 [n]. "two" is 2, "1,000"
     and "one thousand" are 1000, "3,5" is 3.5, and "third" and "3rd" are 3. The numbers 0 and 1 and

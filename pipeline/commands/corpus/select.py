@@ -48,13 +48,13 @@ def command(
     config: ConfigFile,
     changes: Changes = None,
     name: Annotated[
-        str,
+        str | None,
         option(
             "NAME",
             "Make the corpus of this named selection in RUN/selections/NAME. The keys of "
             "the selection come from select.named and from --set select.…",
         ),
-    ] = "",
+    ] = None,
     force: Force = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count the selected pairs, and write nothing.")
@@ -68,6 +68,9 @@ def command(
     --dry-run needs a run with deciles. Use --dry-run to try conditions (--set 'select.where=…').
     """
     beam = beam_options(context, on_interrupt)
+    if name == "":  # as by `--name "$UNSET"`
+        raise UserError("--name is empty; name a selection, or leave the option out")
+    name = name or ""
     read = read_config(config, changes or (), name)
     if not dry_run:
         if show or json:

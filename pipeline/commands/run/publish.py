@@ -42,8 +42,8 @@ def command(
         float,
         option(
             "N",
-            "Size of the split test: a share of the references if below 1, else a number of rows. "
-            "0 makes no split test.",
+            "Size of the split test: a share of the references if below 1, else about this many "
+            "rows. 0 makes no split test.",
             min=0,
         ),
     ] = 0.01,

@@ -107,7 +107,14 @@ def test_rows_of_csv_are_those_of_rfc_4180() -> None:
     assert rows[:2] == (["a", "b"], ['1, "2"', "x\r\ny"])
     assert rows[2:] == ([], ["", "král"])
     assert [*map(bool, faults)] == [False, False, True, False]
-    assert list(csv_rows(['a,"b\n', "c\n"], ",")) == [(1, [], "no CSV (unexpected end of data)")]
+    for text, fault in {
+        'a,"b\nc\n': "unexpected end of data; lines 1 to 2",
+        '"a\n"b\tc\n': "',' expected after '\"'; lines 1 to 2",
+    }.items():
+        (row,) = csv_rows(io.StringIO(text, newline=""), ",")
+        assert row == (1, [], f"no CSV ({fault})")
+    ((*_, fault),) = csv_rows(['"a"b\tc'], "\t")
+    assert fault == "no CSV ('tab' expected after '\"')"
 
 
 @pytest.mark.parametrize(

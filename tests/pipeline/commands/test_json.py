@@ -234,6 +234,10 @@ def test_side_by_side(sts: Path, models: list[str], tmp_path: Path, capsys: Caps
     arguments = [part for model in models for part in ("--model", model)]
     arguments += [part for name in ("2015", "2017", "stsb") for part in ("--sts", str(sts / name))]
     assert main(["evaluate", *arguments, "--json", str(tmp_path / "x.json")]) == 0
+    assert main(["evaluate", *arguments, "--json", str(tmp_path / "x.json")]) == 0
+    (tmp_path / "data.tsv").write_text("5\ta dog\ta hound\n")
+    assert main(["evaluate", *arguments, "--json", str(tmp_path / "data.tsv")]) == 2
+    assert (tmp_path / "data.tsv").read_text() == "5\ta dog\ta hound\n"
     shown = capsys.readouterr().out
     for text in ("STS 2017 mean", "MTEB: STS 2017 (STS17", "sentences/s", "size on disk"):
         assert text in shown
