@@ -52,8 +52,7 @@ def deciles_of(table: pa.Table, scorers: Iterable[str], bounds: Targets) -> dict
 
 
 class BucketMeasurements(Measurements):
-    """For each score, the number of rows, and the lowest and highest value, in each decile of a
-    shard."""
+    """Number of a shard's rows in each decile, with their lowest and highest value, by score."""
 
     deciles: dict[str, Deciles] = Field(default_factory=dict)
 

@@ -173,7 +173,10 @@ def check_writable(path: Path) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a random hidden path beside `path`. Files of the module tempfile ignore the umask."""
+    """Return a random hidden path beside `path`.
+
+    The module tempfile is not used, because its files ignore the umask.
+    """
     return path.parent / f".{path.name}.{secrets.token_hex(4)[1:]}f"
 
 

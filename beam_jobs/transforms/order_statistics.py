@@ -58,8 +58,8 @@ class Sketch:
     """A sample of the keys of many rows. Each key in `levels[l]` (uint64) represents 2^l rows."""
 
     levels: list[np.ndarray] = field(default_factory=list)
-    over: int = 0  # maximum by which the estimated number of rows up to a key is too large
-    under: int = 0  # maximum by which the number is too small
+    over: int = 0  # error bound: an estimated number of rows up to a key is this much too large
+    under: int = 0  # error bound: the estimate is this much too small
 
     @property
     def rows(self) -> int:
@@ -74,7 +74,7 @@ class Sketch:
             keys = np.sort(keys)
             odd = len(keys) % 2
             self.levels[level], pairs = keys[:odd], keys[odd:]
-            lower = self.over <= self.under  # with the lower key, both rows count too early
+            lower = self.over <= self.under  # keep the lower key of each pair
             self.over += lower << level
             self.under += (not lower) << level
             if level + 1 == len(self.levels):
@@ -126,7 +126,7 @@ class Windowed:
 
 
 def sample(columns: Columns, seed: int = 0) -> dict[str, Sketch]:
-    """Return a sketch of each score of a shard, which contains all keys."""
+    """Return a sketch of each score of a shard. The sketch still contains all keys."""
     return {name: Sketch([keys]) for name, keys, _ in _keys(columns, seed)}
 
 

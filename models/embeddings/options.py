@@ -26,7 +26,8 @@ _RUNTIME = ("checkpoint_every", "device")  # configuration keys that do not chan
 _TASKS = {"similarity", "malstm", "phrases", "context"}  # tasks of `paraloom.papers`
 _KEYS = {"cell", "scramble_variant", "scramble_swaps"}  # keys of `paraloom.papers`
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
-"""Removed configuration keys and their last values, which keep old results up to date."""
+"""Removed configuration keys with their last values. Keys of results still depend on them, so that
+old results stay valid."""
 
 
 class PairsOptions(Options):
@@ -37,8 +38,8 @@ class PairsOptions(Options):
     files."""
     first: Column = "reference"
     """Column of the first sentence: a column name, or a number from 1 for files without a header.
-    If both names are the defaults, and the first line of a text file contains neither name, columns
-    1 and 2 are read."""
+    If `first` and `second` have their defaults, and the first line of a text file contains neither
+    name, columns 1 and 2 are read."""
     second: Column = "translation"
     """Column of the paraphrase: a name or a number."""
     negative: Column | None = None
@@ -116,8 +117,8 @@ class EmbeddingOptions(Options):
     """M: number of mini-batches in a mega-batch, among whose sentences negatives are chosen; 1:
     negatives are chosen within each mini-batch."""
     negatives: Literal["other", "same", "both"] = "same"
-    """Side of other pairs from which a sentence's negative is chosen: the side of the sentence
-    (same, as in W&G 3.2.1), the opposite side (other), or both sides."""
+    """Which side of another pair the negative of a sentence comes from. same: the side on which the
+    sentence is in its own pair, as in W&G 3.2.1; other: the opposite side; both: either side."""
     margin: PositiveNumber = 0.4
     """δ of the loss: minimum difference between the similarity of the paraphrase and the similarity
     of the negative."""
@@ -172,7 +173,7 @@ class EmbeddingOptions(Options):
             raise ValueError("patience: needs development data; set development")
 
     def chosen(self) -> dict[str, Any]:
-        """Return the values of the configuration keys in use, on which results' keys depend.
+        """Return the values of the configuration keys in use. They determine the keys of results.
 
         A configuration key whose value and default are null is omitted. Adding such a key to this
         class therefore outdates no results.

@@ -97,7 +97,8 @@ class Engine:
             gpus = gpus if only is None else [only]
         self.parallel = gpu.STREAMS * len(gpus) or threads
         tags = len(self._layout.target_prefix)
-        # Number of tags in a hypothesis: 0 if the tag starts the decoder and is therefore omitted.
+        # Number of tags that a hypothesis contains. Without a token that starts the decoder, the
+        # tag starts it, and CTranslate2 omits the tag.
         self._forced = tags if self._layout.decoder_start else 0
         self.max_source_subwords = model.source_positions - max(len(self._layout.source(())), 1)
         self.max_target_subwords = model.target_positions - tags - 1
@@ -234,7 +235,10 @@ class Engine:
         return wait
 
     def _hypothesis(self, pieces: list[str], score: float) -> Hypothesis:
-        """Create a hypothesis without the forced tag, whose log p is 0 in CTranslate2's mean."""
+        """Create a hypothesis without the forced tag.
+
+        CTranslate2's mean counts the tag with a log p of 0, so the score is rescaled.
+        """
         made = pieces[self._forced :]
         if self._forced and made:
             score *= len(pieces) / len(made)

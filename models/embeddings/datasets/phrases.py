@@ -21,7 +21,7 @@ def read_phrases(path: Path | str) -> Iterator[tuple[str, str]]:
     """
     format = ""
     for number, line in numbered_lines(Path(path)):
-        text = line.strip(" \r\n")  # other Unicode white space occurs as a word in PPDB
+        text = line.strip(" \r\n")  # in PPDB, other Unicode white space can be a word
         if not text:
             continue
         if not format:

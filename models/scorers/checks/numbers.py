@@ -8,10 +8,10 @@ from paraloom.models.languages import is_unspaced
 from paraloom.models.scorers.base import check
 from paraloom.models.text.tokens import PairText
 
-_TO_19 = """zero one,first two three,third four,fourth five,fifth six,sixth seven,seventh eight,eighth
-nine,ninth ten,tenth eleven,eleventh twelve,twelfth,dozen thirteen,thirteenth
-fourteen,fourteenth fifteen,fifteenth sixteen,sixteenth seventeen,seventeenth
-eighteen,eighteenth nineteen,nineteenth"""
+_TO_19 = """zero one,first two three,third four,fourth five,fifth six,sixth seven,seventh
+eight,eighth nine,ninth ten,tenth eleven,eleventh twelve,twelfth,dozen
+thirteen,thirteenth fourteen,fourteenth fifteen,fifteenth sixteen,sixteenth
+seventeen,seventeenth eighteen,eighteenth nineteen,nineteenth"""
 _TENS = """ten twenty,twentieth thirty,thirtieth forty,fortieth fifty,fiftieth sixty,sixtieth
 seventy,seventieth eighty,eightieth ninety,ninetieth hundred,hundredth"""
 _WORDS = {word: float(i) for i, words in enumerate(_TO_19.split()) for word in words.split(",")}
