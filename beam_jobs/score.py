@@ -216,7 +216,7 @@ class _Score(OverlappingDoFn):
         self.opening = Lock()
 
     def room(self, unit: Unit) -> int:
-        """Overlap two shards if there is a model, which then does not wait for other scorers."""
+        """If there is a model, begin the next shard while other scorers work on this shard."""
         return 1 if self.scoring.models else 0
 
     def make(self, unit: Unit) -> Receipt:
@@ -239,7 +239,7 @@ class _Score(OverlappingDoFn):
             self.tell(unit, len(table) * min(done / texts, 1))
 
         waits: list[float] = []
-        listeners.insert(0, listen)  # only the last listener is called, the oldest shard's
+        listeners.insert(0, listen)  # only the last is called: the oldest shard's
         try:
             parts = [score_table(table.filter(known), scorer, scorers, columns, waits=waits)]
             if columns is not None and len(columns) < len(table):

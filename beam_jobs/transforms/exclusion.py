@@ -4,8 +4,8 @@ An evaluation sentence is found in a text by any of three rules:
 
 - `equal`: the sentence and the text are equal after `normalised`.
 - `n-grams`: the longer text contains at least 70% of the word 5-grams of the shorter text. Brown et
-  al. (2020, appendix C) set n to the 5th percentile of the lengths, which is 5 in STS and SICK.
-  Chowdhery et al. (2022, section 8) use 70%.
+  al. (2020, appendix C) set n to the 5th percentile of the lengths of evaluation sentences. For
+  STS and SICK, this gives n = 5. Chowdhery et al. (2022, section 8) use 70%.
 - `similarity`: the cosine of the vectors of a sentence encoder exceeds a threshold.
 """
 
@@ -104,7 +104,10 @@ class EvaluationSentences:
 
 
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
-    """Yield (rule, rows, first sentence in each row). Each row occurs only with its first rule."""
+    """Yield (rule, rows, the index of the first evaluation sentence found in each row).
+
+    Each row occurs only with its first rule.
+    """
     from scipy.sparse import csr_array
 
     seen = np.zeros(1, bool)

@@ -102,7 +102,7 @@ def _request(master: str, path: str, method: str = "GET") -> bytes:
     try:
         with local.open(asked, timeout=5) as answer:
             return bytes(answer.read())
-    except HTTPException as error:  # no address, or a gRPC server such as the job server
+    except HTTPException as error:  # the address is invalid, or a gRPC server answered
         raise OSError(f"no answer over HTTP ({type(error).__name__})") from error
 
 

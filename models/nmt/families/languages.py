@@ -38,7 +38,7 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
         return known[language]
     code = _closest(language, tags)
     if code is None:
-        # Suggest a code for a country (`cz`) or for a wrong script (`ces_Cyrl`).
+        # Suggest the right code if a country (`cz`) or a wrong script (`ces_Cyrl`) is given.
         meant = _closest(short_code(language).partition("-")[0], tags)
         near = [meant] if meant else difflib.get_close_matches(language.lower(), tags, 5, 0.4)
         hint = f"did you mean {' or '.join(near)}?" if near else f"it has {_listed(sorted(tags))}"
