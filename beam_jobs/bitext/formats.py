@@ -146,7 +146,7 @@ class JsonLines(RecordReader):
         """Return the maximum size of a line in bytes. An escaped character has up to 12 bytes."""
         return 36 * max_characters + 30_000
 
-    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
+    def head(self, path: str) -> tuple[Sequence[Record], Sequence[str]]:
         """Return the objects in the first lines, and the names in the first object."""
         with open_text(path) as stream:
             lines = stream.read(CHUNK).split(b"\n")[:HEAD]
@@ -170,7 +170,7 @@ class Csv(RecordReader):
 
     name = "csv"
 
-    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
+    def head(self, path: str) -> tuple[Sequence[Record], Sequence[str]]:
         """Return the first rows, and the names of all columns."""
         with open_text(path) as stream:
             found = list(islice(_csv_rows(stream), HEAD))

@@ -1,7 +1,7 @@
 """Reader of Parquet files."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
@@ -26,7 +26,7 @@ class Parquet(RecordReader):
 
     name = "parquet"
 
-    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
+    def head(self, path: str) -> tuple[Sequence[Record], Sequence[str]]:
         """Return a record with an example value for each column, and the names of the columns."""
         with _opened(path) as file:
             schema, rows = flat(file.schema_arrow.empty_table()).schema, file.metadata.num_rows

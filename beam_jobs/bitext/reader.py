@@ -183,7 +183,7 @@ class RecordReader(BitextReader):
     remedy: ClassVar[str] = "input.columns names them"
     id_place: ClassVar[str] = "id"  # default name of the id column in files
 
-    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
+    def head(self, path: str) -> tuple[Sequence[Record], Sequence[str]]:
         """Return the first records of a file, and the names of all columns."""
         raise NotImplementedError
 
@@ -199,7 +199,7 @@ class RecordReader(BitextReader):
         if not records:
             raise EmptyFileError(f"{path}: no rows, the file is empty")
         for name, place in places.items():
-            if list(known).count(place) > 1:
+            if known.count(place) > 1:
                 raise UserError(f"{path}: the column {place} occurs twice")
             values = (_find(record, place) for record in records)
             types = (of if isinstance(of, pa.DataType) else type(of) for of in values)

@@ -1,7 +1,7 @@
 """TMX: translation memories in XML."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from io import BufferedReader
 from itertools import islice
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -48,7 +48,7 @@ class Tmx(RecordReader):
         sides = zip(self.columns[1:], map(_LANGUAGE.format, layout.languages), strict=True)
         return {**super().places(layout), **dict(sides)}
 
-    def head(self, path: str) -> tuple[Sequence[Record], Iterable[str]]:
+    def head(self, path: str) -> tuple[Sequence[Record], Sequence[str]]:
         """Return the first units, and the names of all columns in them."""
         with open_text(path) as stream:
             units = [unit for unit, _ in islice(_units(stream, path), HEAD)]
