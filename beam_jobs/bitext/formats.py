@@ -197,8 +197,9 @@ class Csv(RecordReader):
             while block := list(islice(found, rows)):
                 numbers, values, faults = zip(*block, strict=True)
                 why = {row: fault for row, fault in enumerate(faults) if fault}
-                records = [dict(zip(names, of, strict=False)) for of in values]
-                yield from_records(bitext, records, np.array(numbers), why)
+                records = [dict(zip(names, of, strict=False)) if of[1:] else {} for of in values]
+                texts = ["\t".join(of).encode(errors="surrogateescape") for of in values]
+                yield replace(from_records(bitext, records, np.array(numbers), why), texts=texts)
 
 
 def _csv_rows(stream: BufferedReader) -> Iterator[tuple[int, list[str], str]]:

@@ -13,6 +13,7 @@ import json
 import lzma
 import re
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -66,6 +67,7 @@ column accepts."""
 _SEEN = 512  # bytes inspected to recognise a file type
 NAME = re.compile(r"[^\W\d][\w.:-]*( [\w.:-]+){0,2}")  # a plausible column name
 _LINES = 100  # number of lines that `csv_delimiter` inspects
+_TRUNCATED = "unexpected end of data"  # what `csv` says if the last quote is not closed
 
 
 @contextmanager
@@ -232,24 +234,38 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
     """Yield the line number (from 1), the values, and the fault of each CSV row.
 
     A row of several lines has the number of its first line. A valid row has the fault "". The
-    format is RFC 4180. After a fault, the next line begins a new row. Empty lines are skipped.
+    format is RFC 4180. If quotes are invalid, the line in which the row begins is its only value,
+    and the next line begins a new row. Empty lines are skipped.
     """
-    reader, expected, number = csv.reader(lines, delimiter=delimiter, strict=True), 0, 1
+    rest, again, read, expected, number = iter(lines), deque[str](), list[str](), 0, 1
+
+    def source() -> Iterator[str]:
+        while line := again.popleft() if again else next(rest, ""):
+            read.append(line)
+            yield line
+
+    reader = csv.reader(source(), delimiter=delimiter, strict=True)
     while True:
-        row, fault = list[str](), ""
+        read.clear()
+        fault = ""
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            more = f"; lines {number:,} to {reader.line_num:,}" * (reader.line_num > number)
-            fault = f"no CSV ({error}{more})".replace("\t", "tab")
-        expected = expected or len(row)
-        if not fault and len(row) != expected:
-            fault = f"{len(row)} column{'s' * (len(row) > 1)} instead of {expected}"
-        if row or fault.startswith("no"):
+            where = f" in line {number + len(read) - 1:,}" * (len(read) > 1)
+            fault = f"no CSV ({error}{where})".replace("\t", "tab")
+            again.extendleft(reversed(read[1:]))
+            del read[1:]
+            row = [read[0].rstrip("\r\n")]
+            reader = csv.reader(source(), delimiter=delimiter, strict=True)
+        else:
+            expected = expected or len(row)
+            if row and len(row) != expected:
+                fault = f"{len(row)} column{'s' * (len(row) > 1)} instead of {expected}"
+        if row:
             yield number, row, fault
-        number = reader.line_num + 1
+        number += len(read)
 
 
 def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
@@ -266,8 +282,8 @@ def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
     if named:
         return delimiter
     rows = list(csv_rows(lines, delimiter))
-    if len(lines) == _LINES or len(head) == CHUNK:
-        rows.pop()  # the last row may be truncated
+    if len(lines) == _LINES or len(head) == CHUNK:  # the last row may be truncated
+        del rows[next((i for i, (*_, fault) in enumerate(rows) if _TRUNCATED in fault), -1) :]
     if len(rows) < 2 or "\t" in first or any(fault for *_, fault in rows):
         return None
     names = {name for name in rows[0][1] if NAME.fullmatch(name)}
