@@ -1,5 +1,6 @@
 """Preview of a bitext from the beginnings of files: some pairs, and an estimated number of rows."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,27 +24,32 @@ class BitextPreview:
     rows: int  # rows in the whole input
     counted: bool  # True if `rows` is exact, False if it is estimated from file sizes
     rejected: float  # share of invalid rows among the rows that were read
+    reason: str  # most common reason of invalid rows; "" if there are none
     files: int
 
 
 def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> BitextPreview:
     """Read about `rows` rows in all from at most 20 files, and count or estimate all rows."""
-    chosen, read, pairs = _some(bitexts), 0, []
+    chosen, read, pairs, reasons = _some(bitexts), 0, [], Counter[str]()
     for bitext in chosen:
         block = next(
             read_bitext(bitext, rows=-(-rows // len(chosen)), max_characters=max_characters)
         )
         read += block.rows
         pairs.append(block.pairs)
+        reasons.update(block.rejected["reason"].to_pylist())
+    ((reason, _),) = reasons.most_common(1) or [("", 0)]
     table = pa.Table.from_batches(pairs)
     if not len(table):
-        raise UserError("input: none of the rows at the beginning of the files can be used")
+        of = f"{chosen[0].paths[0]}: none of the first {read:,} rows"
+        raise UserError(f"{of} can be used; most common reason: {reason}")
     total, counted = _estimate(bitexts)
     return BitextPreview(
         pairs=table,
         rows=total,
         counted=counted,
         rejected=1 - len(table) / max(read, 1),
+        reason=reason,
         files=len(chosen),
     )
 

@@ -3,6 +3,7 @@
 import io
 import re
 import shlex
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count, islice
@@ -95,6 +96,8 @@ def command(
         path.write_text(text, "utf-8")
     if config.nmt.model and config.translates:
         console().print(job_table(estimate(config).jobs))
+    if seen.rejected > 0.5:
+        say(f"init: {seen.rejected:.0%} of the first rows cannot be used ({seen.reason})")
     about = "" if seen.counted else "about "
     languages = f"{source} to {target}".removeprefix(" to ")
     show(f"{out}: {options['format']}, {languages}, {about}{seen.rows:,} rows")
@@ -125,12 +128,7 @@ def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
     if form == "moses":
         given = {"paths": _sides(paths)}
     elif form == "tmx":
-        named = (of for of in _names(form, paths[0]) if of.startswith(_SEGMENT))
-        codes = [of.removeprefix(_SEGMENT) for of in named]
-        if len(codes) < 2:
-            raise UserError(f"{paths[0]}: the first units of the file are not in two languages")
-        first, second = _english_last(codes)[-2:]
-        layout = Layout(languages=(first, second))
+        layout = Layout(languages=_tmx_languages(paths[0]))
     elif form in ("parquet", "jsonl", "csv"):
         given["columns"] = _columns(form, paths)
         layout = Layout(columns=given["columns"])
@@ -234,6 +232,17 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
     two = sorted(found, key=lambda language: -found[language][0])[:2]
     source, target = _english_last(sorted(two, key=lambda of: names.index(found[of][1])))
     return {"source": found[source][1], "reference": found[target][1]}
+
+
+def _tmx_languages(path: str) -> tuple[str, str]:
+    """Return the two languages of most units. If numbers are equal, English has priority."""
+    names = (name for unit in READERS["tmx"].head(path)[0] for name in unit)  # type: ignore[attr-defined]
+    found = Counter(name.removeprefix(_SEGMENT) for name in names if name.startswith(_SEGMENT))
+    if len(found) < 2:
+        raise UserError(f"{path}: the first units of the file are not in two languages")
+    two = sorted(found, key=lambda code: (-found[code], code != ENGLISH))[:2]
+    source, target = _english_last(two)
+    return source, target
 
 
 def _ids(form: str, paths: list[str], layout: Layout, seen: BitextPreview) -> str:

@@ -345,8 +345,8 @@ def test_of_many_files_some_are_looked_into(tmp_path: Path, monkeypatch: Patch) 
 
 
 def test_none_that_can_be_used_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("a\t\nb\t\n")
-    with pytest.raises(UserError, match="input: none of the rows at the beginning of the files"):
+    (tmp_path / "a").write_text("a\t\nb\nc\t\n")
+    with pytest.raises(UserError, match=r"a: none of the first 3 rows can be .* empty reference$"):
         looked_at([str(tmp_path / "a")])
 
 

@@ -200,7 +200,7 @@ def test_what_is_wrong_with_csv(tmp_path: Path) -> None:
         ("1-a:5", 5, "no CSV (',' expected after '\"')"), ("1-a:6", 6, "invalid UTF-8 in source"),
         ("1-a:8", 8, "invalid UTF-8 in reference"), ("1-a:9", 9, "no CSV (unexpected end of data)"),
     ]  # fmt: skip
-    shown = ["a", "a\tb\tc", '"a"x,b', 'a\ufffd\tb', "c\t\ufffd", 'd,"e']
+    shown = ["a", "a\tb\tc", '"a"x,b', "a\ufffd\tb", "c\t\ufffd", 'd,"e']
     assert [text for block in blocks for text in block.rejected["text"].to_pylist()] == shown
     for head, message in {
         "source,x": "a: the first rows have no reference, only source, x; input.columns names them",

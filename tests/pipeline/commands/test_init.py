@@ -71,6 +71,26 @@ def write(folder: Path, form: str) -> list[str]:
     return [*FILES[form]]
 
 
+def test_the_languages_of_most_units(tmp_path: Path, capsys: Capsys) -> None:
+    stray = (
+        '<tu><tuv xml:lang="zh"><seg>狗</seg></tuv><tuv xml:lang="fr"><seg>Chien</seg></tuv></tu>'
+    )
+    (tmp_path / "a").write_text(f'<?xml version="1.0"?><tmx>{stray * 2}{TMX}</tmx>', "utf-8")
+    assert main(["init", "a"]) == 0
+    out, said = capsys.readouterr()
+    assert out.startswith("paraloom.yaml: tmx, cs to en, 5 rows\n")
+    assert said == ""
+    (tmp_path / "b").write_text(f'<?xml version="1.0"?><tmx>{TMX}{stray * 4}</tmx>', "utf-8")
+    assert main(["init", "b", "--out", "b.yaml"]) == 0
+    out, said = capsys.readouterr()
+    assert out.startswith("b.yaml: tmx, zh to fr, 7 rows\n")
+    (tmp_path / "c").write_text("A dog runs.\t\n" * 8 + "Pes běží.\tA dog runs.\n", "utf-8")
+    assert main(["init", "c", "--out", "c.yaml"]) == 0
+    assert (
+        "init: 89% of the first rows cannot be used (empty reference)\n" in capsys.readouterr().err
+    )
+
+
 @pytest.mark.parametrize("form", FILES)
 def test_what_it_writes_runs(form: str, tmp_path: Path, capsys: Capsys) -> None:
     assert main(["init", *write(tmp_path, form)]) == 0
