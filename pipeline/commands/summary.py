@@ -44,7 +44,7 @@ def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
     corpus = record.find(PairsRecord, "select")
     if corpus and corpus.earlier is not None and "select" in ran:
         out.print(f"{corpus.still:,} of {corpus.earlier:,} earlier pairs are still in the corpus.")
-    if advice := describe.near_copies(corpus, record.config.select):
+    if advice := describe.near_copies(corpus, record.config):
         out.print(f"{advice}.")
     out.print(f"Results: {folder}; report: {report_path(folder)}", soft_wrap=True)
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from paraloom.beam_jobs.transforms.exclusion import RULES, excluded
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.scorers import SCORERS
+from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.selection import SelectOptions
 from paraloom.pipeline.judging.describe import deciles_in_words, labelled_in_words
 from paraloom.pipeline.run.records import (
@@ -115,12 +116,14 @@ def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`
     return ", ".join(parts) or "every pair"
 
 
-def near_copies(corpus: PairsRecord | None, select: SelectOptions) -> str:
+def near_copies(corpus: PairsRecord | None, config: Config) -> str:
     """Return advice for a corpus whose pairs differ little, else ""."""
     if corpus is None or (corpus.unigram_f1 or 0) <= NEAR_COPIES:
         return ""
-    remedy = "add 'content_overlap <= 0.8' to select.where, and content_overlap to score.scorers"
-    if any("content_overlap" in condition for condition in select.where):
+    remedy = "add 'content_overlap <= 0.8' to select.where"
+    if "content_overlap" not in config.score.scorers:
+        remedy += ", and content_overlap to score.scorers"
+    if any("content_overlap" in condition for condition in config.select.where):
         remedy = "lower the bound of content_overlap in select.where"
     return (
         "The sides of most pairs differ little: the median unigram F1 of the corpus is "

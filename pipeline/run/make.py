@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -83,6 +84,10 @@ def run_stages(
                 break
             except DamagedError as error:
                 _plan_repair(error, needed, state)
+            except UserError:
+                with suppress(Exception):  # report the first error
+                    write_pages(config.run, recorded(journal.record))
+                raise
         remove_local_copies(config.run)
         show_summary(config.run, recorded(journal.record), state.ran)
         return run

@@ -24,6 +24,7 @@ def test_no_pair_is_an_error_before_anything_is_trained(a_run: Path, capsys: Cap
         assert "not trigram_overlap > 1" in said[-1]
         assert not [line for line in said if line.startswith("embeddings")]
     assert not (a_run / "run/embeddings").exists()
+    assert "not trigram_overlap" in (a_run / "run/report/index.html").read_text("utf-8")
 
 
 def test_no_pair_was_left_to_select_from(a_run: Path, capsys: Capsys) -> None:
@@ -46,13 +47,16 @@ def test_near_copies_are_said(a_run: Path, capsys: Capsys) -> None:
     rewrite(a_run, "bucket", near_copy)
     assert again("select", a_run, "--set", "select.deciles=null") == 0
     out, report = capsys.readouterr().out, (a_run / "run/report/index.html").read_text()
-    corpus = read_run(str(a_run / "run")).find(PairsRecord, "select")
+    record = read_run(str(a_run / "run"))
+    corpus, config = record.find(PairsRecord, "select"), record.config
     assert corpus and corpus.unigram_f1 == 0.9
-    advice = near_copies(corpus, SelectOptions())
+    advice = near_copies(corpus, config)
     assert advice[:50] in out
     assert advice[:50] in report
-    assert "add 'content_overlap <= 0.8' to select.where" in advice
-    bound = SelectOptions(where=["content_overlap <= 0.9"])
+    assert advice.endswith("to select.where, and content_overlap to score.scorers")
+    config.score.scorers.append("content_overlap")
+    assert near_copies(corpus, config).endswith("add 'content_overlap <= 0.8' to select.where")
+    bound = config.model_copy(update={"select": SelectOptions(where=["content_overlap <= 0.9"])})
     assert near_copies(corpus, bound).endswith("lower the bound of content_overlap in select.where")
     assert not near_copies(PairsRecord(unigram_f1=0.8), bound)
     assert not near_copies(PairsRecord(), bound)
