@@ -190,6 +190,12 @@ def _format(path: str) -> str:
         return "jsonl"
     if csv_delimiter(head):
         return "csv"
+    if PACKED.sub("", path).endswith(".csv") and b"\t" not in line:
+        raise UserError(
+            f"{path}: is not CSV: either the first row is not column names separated by commas or "
+            "semicolons, or another row has a different number of columns; the first line is "
+            + line[:80].decode(errors="replace")
+        )
     if line.lstrip().startswith((b"<?xml", b"<tmx", b"<!DOCTYPE tmx")):
         return "tmx"
     names = line.decode(errors="replace").split("\t")

@@ -199,6 +199,7 @@ def test_sections_of_another_config(tmp_path: Path, capsys: Capsys) -> None:
         ),
         ({"a": '{"x": "A dog runs.", "y": 2}\n'}, "a: no two columns with text in two languages"),
         ({"a": '<tmx><body><tu><tuv xml:lang="en"/></tu></body></tmx>'}, "not in two languages"),
+        ({"a.csv": "sep=;\nid;cs;en\n1;A;B\n"}, "number of columns; the first line is sep=;"),
         ({"a": ""}, "a: no rows, the file is empty"),
         ({}, "none: cannot be read (No such file"),
     ],
