@@ -61,7 +61,7 @@ class Shard:
     path: str
     rows: int
     digest: str
-    size: int | None = None  # bytes; None in receipts of version 0.2
+    size: int  # bytes
 
     @property
     def file(self) -> str:

@@ -99,9 +99,10 @@ def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
     """Extract the phrase table of the corpus once, if a chosen table needs it."""
     if not {"pgru", "pgru-tasks"} & set(chosen) or _table(inputs).exists():
         return
+    paths = sorted(inputs.corpus.glob("*.parquet"))
     shards = [
-        Shard(str(path), pq.read_metadata(path).num_rows, storage.digest(path.read_bytes()))
-        for path in sorted(inputs.corpus.glob("*.parquet"))
+        Shard(str(path), pq.read_metadata(path).num_rows, storage.digest(data), len(data))
+        for path, data in ((path, path.read_bytes()) for path in paths)
     ]
     phrase_table.count_phrases(units(shards, "phrases"), str(_table(inputs)), [])
 

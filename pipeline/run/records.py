@@ -82,7 +82,6 @@ class IngestRecord(PairsRecord, stage="ingest"):
 
     inputs: list[InputFile] = []
     terms: list[dict[str, str]] = []  # version, licence and citation of each OPUS corpus
-    ids: list[str] = []  # distinct values of `Bitext.ids`; empty in version 0.3.0
     shard_rows: int = 0  # input lines in a shard
 
 

@@ -127,7 +127,7 @@ def shards_are_valid(run: Run, stage: str) -> bool:
 
 def _has(folder: str, shards: Sequence[Shard]) -> bool:
     there = {n: size for n, size in storage.sizes(folder).items() if n.endswith(".parquet")}
-    return there == {s.file: there.get(s.file) if s.size is None else s.size for s in shards}
+    return there == {shard.file: shard.size for shard in shards}
 
 
 Pairs = TypeVar("Pairs", bound=PairsRecord)

@@ -7,7 +7,6 @@ from paraloom.beam_jobs.bitext import READERS, opus
 from paraloom.beam_jobs.bitext.preview import rows_per_shard
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
-from paraloom.models.printing import say
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 from paraloom.pipeline.config.languages import check_texts
@@ -55,8 +54,7 @@ def make(run: Run, key: str) -> IngestRecord:
     )
     place, limit = run.folder("ingest"), run.config.max_rejected
     result = ingest.run(run.bitexts, place, key, reading, run.arguments, limit)
-    ids = sorted({bitext.ids for bitext in run.bitexts})
-    more = {"inputs": inputs, "ids": ids, "shard_rows": reading.shard_rows}
+    more = {"inputs": inputs, "shard_rows": reading.shard_rows}
     if options.format == "opus":
         more["terms"] = [opus.terms(bitext.paths[0]) for bitext in run.bitexts]
     record = pairs_record(IngestRecord, result, **more)
@@ -99,10 +97,4 @@ def check_replaces(run: Run, key: str) -> None:
         raise UserError(
             f"{run.config.run}: was made from {before[0].path}, but input names other files; "
             "name another folder in run, or add --force to replace this run"
-        )
-    if isinstance(found, IngestRecord) and not found.ids and run.bitexts[0].ids != "given":
-        say(
-            f"{run.config.run}: ids are now made from the texts, not from file and row, so all "
-            "stages are made again; judgments remain. To keep the old ids, copy the folder ingest, "
-            "and read its part-*.parquet with input.format: parquet"
         )

@@ -343,7 +343,7 @@ def receipt(number: int, rejected: dict[str, int], rows: int = 10) -> Receipt:
         name=f"part-{number}",
         key="k",
         rows_in=rows + sum(rejected.values()),
-        shards=(Shard(f"part-{number}.parquet", rows - 1, f"{number}"), Shard("x", 1, "y")),
+        shards=(Shard(f"part-{number}.parquet", rows - 1, f"{number}", 9), Shard("x", 1, "y", 9)),
         rejected=rejected,
         seconds=1.5,
         peak_memory=100 - number,
@@ -376,7 +376,7 @@ def test_the_record_is_that_of_all_receipts() -> None:
 
 def test_the_digest_is_of_the_accepted_rows_in_their_order() -> None:
     one, two = receipt(1, {}), receipt(2, {})
-    other = one.model_copy(update={"shards": (Shard("part-1.parquet", 10, "other"),)})
+    other = one.model_copy(update={"shards": (Shard("part-1.parquet", 10, "other", 9),)})
     slower = one.model_copy(update={"seconds": 9.0, "rejected": {"a": 0}})
     digests = [record(*of).digest for of in ((one, two), (two, one), (other, two), (one,))]
     assert len(set(digests)) == 4

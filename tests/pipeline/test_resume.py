@@ -33,7 +33,6 @@ from tests.run_helpers import (
     Runs,
     WriteConfig,
     again,
-    changed_manifest,
     command,
     kill_in,
     manifest,
@@ -141,20 +140,6 @@ def test_wholly_other_input_does_not_replace_a_corpus(
         shutil.copy(of, f"{of}2")
         Path(of).write_text("Kočka.\n" if side == "source" else "A cat.\n", "utf-8")
     assert runs("ingest", a_run) == ["ingest"]
-
-
-def test_a_run_with_ids_of_file_and_row_says_so_once(a_run: Path, capsys: Capsys) -> None:
-    with changed_manifest(a_run) as content:
-        content["stages"]["ingest"] |= {"key": "of an earlier version"}
-        del content["stages"]["ingest"]["ids"]
-    assert again("ingest", a_run) == 0
-    said = "ids are now made from the texts, not from file and row, so all stages are made again"
-    assert said in capsys.readouterr().err
-    with changed_manifest(a_run) as content:
-        assert content["stages"]["ingest"]["ids"] == ["made"]
-        content["stages"]["ingest"] |= {"key": "of another input"}
-    assert again("ingest", a_run) == 0
-    assert said not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("stage", ["ingest", "back_translate", "select"])

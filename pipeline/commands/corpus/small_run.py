@@ -157,7 +157,7 @@ def measured(run: Run, stage: str, record: PairsRecord, workers: int) -> Job:
     # The first unit's time includes the opening of resources, except for translation.
     timed = done if stage in ("pivot", "back_translate") else done[1:] or done
     shards = (shard for of in done for shard in (*of.shards, *of.rejected_shards))
-    size = sum(shard.size or 0 for shard in shards)
+    size = sum(shard.size for shard in shards)
     if stage == "select":
         size += storage.size(tsv_path(run.folder(stage)))
     seconds = max(sum(of.seconds for of in timed), 1e-3)

@@ -219,13 +219,13 @@ def test_a_receipt_is_set_aside_while_its_columns_may_be_copied(tmp_path: Path) 
 
 
 def test_a_unit_is_keyed_by_stage_name_and_content() -> None:
-    shard = Shard("x/part-0.parquet", 3, "abc")
+    shard = Shard("x/part-0.parquet", 3, "abc", 9)
     (unit,) = units([shard], "stage")
     assert (unit.name, unit.rows) == ("part-0", 3)
     assert units([shard], "stage", candidates=4)[0].rows == 12
-    assert units([Shard("x/part-1.parquet", 3, "abc")], "stage")[0].key != unit.key
-    assert units([Shard("y/part-0.parquet", 3, "abc")], "stage")[0].key == unit.key  # moved
-    assert units([Shard("x/part-0.parquet", 3, "abd")], "stage")[0].key != unit.key
+    assert units([Shard("x/part-1.parquet", 3, "abc", 9)], "stage")[0].key != unit.key
+    assert units([Shard("y/part-0.parquet", 3, "abc", 9)], "stage")[0].key == unit.key  # moved
+    assert units([Shard("x/part-0.parquet", 3, "abd", 9)], "stage")[0].key != unit.key
     assert units([shard], "stage 2")[0].key != unit.key
 
 

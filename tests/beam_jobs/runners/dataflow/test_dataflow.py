@@ -76,7 +76,9 @@ def built(libraries: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> B
 
 def jobs_of(folder: Path, accelerator: str | None, sentences: str = "") -> Jobs:
     """All jobs of a run; with a model of sentences, if there is one."""
-    work = units([Shard(f"gs://bucket/part-{i}.parquet", 10, content_key(i)) for i in range(3)], "")
+    work = units(
+        [Shard(f"gs://bucket/part-{i}.parquet", 10, content_key(i), 9) for i in range(3)], ""
+    )
     at, scorers = str(folder), ["translation_score", "trigram_overlap"]
     criteria = Criteria(by="trigram_overlap", deciles=(8, 9), max_tokens=30, size=5, seed=1)
     scoring = score.Scoring(scorers)
