@@ -261,7 +261,7 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
 def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
     """Return a runner with local workers, or None if the user chose a runner or only one worker.
 
-    Even a job with a single process runs in a worker, so that its memory is freed at the end.
+    The runner starts a worker even for a job with one process, so that its memory is freed.
     """
     here = local_workers(arguments) < 2
     return None if runner_of(arguments) or here else local_runner(parse_options(arguments))
