@@ -1,6 +1,6 @@
 """Back-translation: translate the source of every pair, and score the translation.
 
-With `direction=PIVOT`, the input is plain text. Its column `reference` is translated, and the
+With `direction=PIVOT`, the input is plain text. The column `reference` is translated, and the
 translations become the sources.
 """
 

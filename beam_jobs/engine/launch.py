@@ -84,7 +84,7 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
     standard = options.view_as(StandardOptions)
     if standard.runner:
         return options
-    # Without this option, Beam tries to download another local runner.
+    # Without a named runner, Beam tries to download another local runner.
     standard.runner = "FnApiRunner"
     workers = local_workers(arguments)
     direct = options.view_as(DirectOptions)

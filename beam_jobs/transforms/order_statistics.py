@@ -27,7 +27,7 @@ CAPACITY = 1 << 15  # maximum number of keys per level of a sketch
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One score of the rows of a shard (uint32 [n], from `sortable`), and the ids of the rows."""
+    """The values of a score in a shard (uint32 [n], from `sortable`), and the ids of the rows."""
 
     score: np.ndarray
     ids: pa.Array

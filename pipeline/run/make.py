@@ -48,7 +48,7 @@ def run_stages(
         arguments: options of Beam.
         force: run the targets even if they are up to date.
         selection: the named selection that the targets belong to, or "" for the run itself.
-        base: the run whose trained models are used, if the new run is on a sample of the input.
+        base: the run whose trained models are used, if the new run reads a sample of the input.
     """
     options.connect(arguments, remote_paths(config))
     config = with_selections(config)
