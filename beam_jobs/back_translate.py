@@ -1,6 +1,6 @@
 """Back-translation: translate the source of every pair, and score the translation.
 
-With `direction=PIVOT`, the input is plain text. Its column `reference` is translated, and the
+With `direction=PIVOT`, the input is plain text. The column `reference` is translated, and the
 translations become the sources.
 """
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 class Translated(Measurements):
     """Measurements of a shard. The receipt also has the fields of the translator's `Counters`."""
 
-    # Configuration key, such as `nmt.reuse` -> rows that this key saved from translation
+    # Configuration key, such as `nmt.reuse` -> rows that need no translation because of this key
     saved: dict[str, Saved] = Field(default_factory=dict)
     converted: str | None = None  # SHA-256 of the converted model
     compute_type: Precision | None = None  # number type of the model's weights
@@ -64,7 +64,7 @@ class TranslationJob:
     distinct: bool = False  # whether to translate equal texts of a shard only once
     direction: Direction = BACK
     key: str = ""  # digest of everything that translations depend on; "" disables reuse
-    reuse: Sequence[str] = ()  # folders of other runs, whose translations may be reused
+    reuse: Sequence[str] = ()  # stage folders of other runs, whose translations may be reused
 
 
 def run(

@@ -1,9 +1,9 @@
 """Generation: language models write further candidates for every pair.
 
 The rows of a pair's candidates are adjacent. Back-translations come first, and then the answers of
-each generator, in the order of the configuration. The numbers in the column `candidate` include
-rejected candidates. If the run has a translation model, `translation_score` is the log-probability
-of the candidate given the source, per subword.
+each generator, in the order of the configuration. Rejected candidates leave gaps in the numbers of
+the column `candidate`. If the run has a translation model, `translation_score` is the
+log-probability of the candidate given the source, per subword.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _SHARDS_PER_UNIT = 8  # with more shards, a crash of a worker would lose more wo
 class IngestMeasurements(Measurements):
     """Measurements of a unit."""
 
-    # Configuration key, such as `input.where` -> rows that this key saved from translation
+    # Configuration key, such as `input.where` -> rows that need no translation because of this key
     saved: dict[str, Saved] = Field(default_factory=dict)
     # Kind of cleaning -> number of accepted pairs that it changed
     cleaned: dict[str, int] = Field(default_factory=dict)
@@ -112,7 +112,7 @@ class Ingest(beam.PTransform):
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find each kind of duplicate across all files in one pass, and then write the shards."""
         reading, kinds = self.reading, self.ids
-        # Equal pairs differ only in kept columns, so only conditions on these columns matter.
+        # Equal pairs differ only in `input.keep` columns. Only conditions on these columns matter.
         kept = tuple(condition for condition in reading.where if condition.column not in COLUMNS)
         by_kept = replace(reading, where=kept)
 
@@ -138,8 +138,8 @@ class Ingest(beam.PTransform):
                 sides = normalised(left["source"]), normalised(left["reference"])
                 yield Texts(block.lines[rows], *sides, _ids(block, numbers).take(pa.array(rows)))
 
-        # Shared ids get a suffix, unless they are given. An id made from texts is shared only by
-        # equal pairs, of which `unique_pairs` accepts only the first pair.
+        # Shared ids get a suffix, unless they are given. Only equal pairs share an id made from
+        # texts, so with `unique_pairs`, no two accepted pairs share such an id.
         shared = kinds != {"given"} and not (reading.unique_pairs and kinds == {"made"})
         unsure = "given" in kinds or len(kinds) > 1
         where = self.rows, self.output
@@ -158,7 +158,7 @@ def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
     """Return the ids of a block's pairs. Append a suffix to each id that several rows share.
 
     The suffix is the id made from the row's texts. Equal rows are numbered from 1, and numbers
-    above 1 are also appended. `numbers`, int64 [m, 2], has the line and number of rows to change.
+    above 1 are also appended. `numbers`, int64 [m, 2], has each changed row's line and number.
     """
     ids = block.pairs["id"]
     found = numbers[np.isin(numbers[:, 0], block.lines)]
@@ -275,7 +275,7 @@ class _WriteShards(UnitDoFn):
         """Return the reason for rejecting each pair of a block, or "": object [n].
 
         `duplicates` are lines with repeated ids, and `repeats` are lines with repeated pairs.
-        Add the rows that the configuration rejects to `saved`, with the tokens in column `side`.
+        Count in `saved` the rows that the configuration rejects, and their tokens in column `side`.
         """
         languages, why = self.reading.languages, np.full(len(block.lines), "", object)
         language = (languages.source if side == "source" else languages.target) or ENGLISH

@@ -73,7 +73,7 @@ def ngrams(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     hashes = np.zeros(max(len(codes) - _GRAM + 1, 0), np.uint64)
     for place in range(_GRAM):
         hashes = hashes * np.uint64(0x9E3779B97F4A7C15) + codes[place:][: len(hashes)]
-    counts = np.maximum(lengths - 2 * _GRAM + 1, 1)  # shorter than `_GRAM`: one n-gram
+    counts = np.maximum(lengths - 2 * _GRAM + 1, 1)  # a text shorter than `_GRAM` has one n-gram
     ends = np.cumsum(counts)
     shift = np.cumsum(lengths) - lengths - (ends - counts)
     return splitmix64(hashes[np.arange(counts.sum()) + np.repeat(shift, counts)]), counts

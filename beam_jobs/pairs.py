@@ -102,12 +102,12 @@ class BackTranslate(beam.PTransform):
 
 
 class ScorePairs(beam.PTransform):
-    """Adds scores of `translation` against `reference`, and the number of tokens in both texts.
+    """Adds scores of `translation` against `reference`, and the number of tokens in each text.
 
     `scored = translated.pairs | ScorePairs(["trigram_overlap", "unigram_f1"])`
 
     Args:
-        scorers: names in `paraloom.models.scorers.SCORERS` and in `sources`.
+        scorers: names in `paraloom.models.scorers.SCORERS` or in the option `sources`.
         options: arguments of `Scoring`, such as `language`, `resources` (a dict from names to paths
             that all workers can read), or `sources` for your own scorers. See `docs/scorers.md`.
     """
@@ -172,7 +172,7 @@ def _divided(
     added: Sequence[pa.Field],
     accelerator: str | None = None,
 ) -> PairsAndRejects:
-    """Apply `divide` to batches of rows. `load` makes its first argument, once per process."""
+    """Apply `divide` to batches. `load` makes `divide`'s first argument once per process."""
     given = _fields(pairs)
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]
@@ -226,7 +226,7 @@ class _WithDeciles(_OfType):
 
 
 class _Batches(beam.DoFn):
-    """Makes each table one element, so that it can be read several times."""
+    """Turns each batch of rows into one element, a table, which two transforms can read."""
 
     def infer_output_type(self, input_type: Any) -> Any:
         return pa.Table

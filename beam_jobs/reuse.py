@@ -36,7 +36,7 @@ from paraloom.beam_jobs.transforms.translations import Direction
 from paraloom.models.printing import say
 
 _WORTH = 100
-"""Unchanged shards are not searched if the job has more unchanged rows than this per new row.
+"""Unchanged shards are searched only if the job has at most this many unchanged rows per new row.
 
 Translating a few new rows takes less time than searching a large corpus for them.
 """

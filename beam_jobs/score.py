@@ -117,8 +117,8 @@ def _range(scorer: Scorer) -> str:
 class ScoreMeasurements(Measurements):
     """Measurements of a shard."""
 
-    # Column -> digest of everything its values depend on. If the digest is equal, the column can be
-    # copied.
+    # Column -> digest of everything that its values depend on. While the digest is unchanged, the
+    # column can be copied.
     columns: dict[str, str] = Field(default_factory=dict)
 
 
@@ -239,7 +239,7 @@ class _Score(OverlappingDoFn):
             self.tell(unit, len(table) * min(done / texts, 1))
 
         waits: list[float] = []
-        listeners.insert(0, listen)  # only the last is called: the oldest shard's
+        listeners.insert(0, listen)  # only the last listener is called, for the oldest shard
         try:
             parts = [score_table(table.filter(known), scorer, scorers, columns, waits=waits)]
             if columns is not None and len(columns) < len(table):

@@ -104,7 +104,7 @@ class ParquetPairs(Parquet):
     """Parquet files with pairs of sentences in one language."""
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """Return the column names in the file. Its column `translation` becomes `source`."""
+        """Return the column names in the file. The file's column `translation` becomes `source`."""
         second = layout.columns.get("translation", "translation")
         return super().places(replace(layout, columns={**layout.columns, "source": second}))
 

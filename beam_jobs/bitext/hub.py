@@ -32,8 +32,7 @@ _WAYS: tuple[Callable[[list[str]], Iterable[str]], ...] = (
     lambda parts: _named(parts[-1]),
     lambda parts: ["train"],
 )
-"""Functions that find splits in the parts of a path. The first function that finds a split is
-used."""
+"""Functions that find splits in a path's parts. The first function with a result is used."""
 
 
 class Hub(Parquet):

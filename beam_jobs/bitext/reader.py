@@ -188,7 +188,7 @@ class RecordReader(BitextReader):
         raise NotImplementedError
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """Return each column's name in the file, by its name here. Kept columns are included."""
+        """Map each column, including kept columns, to its name in the file."""
         names = {name: name for name in (*self.columns, *layout.keep)}
         return {**names, "id": self.id_place, **layout.columns}
 

@@ -55,7 +55,7 @@ class Tmx(RecordReader):
         return units, sorted({name for unit in units for name in unit})
 
     def ranges(self, bitext: Bitext, rows: int, copies: str | None = None) -> list[Range]:
-        """Return a range of the whole file. Its length is at least the number of units."""
+        """Return one range. The range's length is at least the number of units in the file."""
         return [Range(0, 1 + storage.size(bitext.paths[0]) // _UNIT)]
 
     def count_in(self, text: bytes) -> int:

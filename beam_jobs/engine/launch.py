@@ -84,7 +84,7 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
     standard = options.view_as(StandardOptions)
     if standard.runner:
         return options
-    # Without this option, Beam tries to download another local runner.
+    # Without a named runner, Beam tries to download another local runner.
     standard.runner = "FnApiRunner"
     workers = local_workers(arguments)
     direct = options.view_as(DirectOptions)
@@ -261,7 +261,7 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
 def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
     """Return a runner with local workers, or None if the user chose a runner or only one worker.
 
-    Even a job with a single process runs in a worker, so that its memory is freed at the end.
+    The runner starts a worker even for a job with one process, so that its memory is freed.
     """
     here = local_workers(arguments) < 2
     return None if runner_of(arguments) or here else local_runner(parse_options(arguments))

@@ -87,7 +87,7 @@ def _split(data: bytes) -> tuple[bytes, Struct]:
 
 
 def _append(footer: Struct, more: Struct, shift: int) -> None:
-    """Append the columns in `more` to `footer`. The pages of the columns moved by `shift`."""
+    """Append the columns in `more` to `footer`. The columns' pages moved by `shift` bytes."""
     root, *elements = more[_SCHEMA][1]
     _add(footer[_SCHEMA][1][0], root, _CHILDREN)
     footer[_SCHEMA][1].extend(elements)

@@ -49,7 +49,7 @@ HASHES = "_hashes"  # temporary files of `WithDuplicates`
 UNDER_WAY = "_progress"
 
 ROW_NUMBER = ", row "
-"""Separates a reason from the row number at its end."""
+"""Separates a reason from the row number that follows."""
 REPEATS_NEARLY = "nearly repeats an earlier pair"  # followed by `, id` and the earlier pair's id
 _NAMED = f"^({REPEATS_NEARLY}), id (?s:.*)$|{ROW_NUMBER}[0-9]+$"
 
@@ -309,7 +309,7 @@ def read_receipt(folder: str, name: str, kind: str = RECEIPTS) -> Receipt | None
 
 
 def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
-    """Remove receipts, so that their units are processed again. `score` can read kept copies."""
+    """Remove receipts, so that their units are processed again. Keep copies for `score`."""
 
     def set_aside(receipt: Receipt) -> None:
         if receipt.numbers.get("columns"):

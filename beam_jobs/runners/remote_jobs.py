@@ -89,8 +89,8 @@ class User:
     def cancels(self) -> bool:
         """Whether Ctrl-C also cancels the job, by `--on_interrupt` or the user's answer.
 
-        Without this option and without a terminal, the job is cancelled. Otherwise, the job could
-        run on unnoticed. A second Ctrl-C instead of an answer leaves the job running.
+        Without this option and without a terminal, the job is cancelled, because it could run on
+        unnoticed. A second Ctrl-C instead of an answer leaves the job running.
         """
         choice = self.options.get_all_options().get("on_interrupt")
         asks = self.terminal is not None and self.terminal.isatty() and sys.stdin.isatty()

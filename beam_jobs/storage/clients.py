@@ -54,7 +54,7 @@ class _S3:
         return int(self._client.head_object(Bucket=bucket, Key=name)["ContentLength"])
 
     def entries(self, bucket: str, prefix: str, delimiter: str | None) -> Iterator[StoredObject]:
-        """Yield objects whose names begin with `prefix`, and then contain no `delimiter`."""
+        """Yield objects whose names begin with `prefix` and contain no `delimiter` after it."""
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, Delimiter=delimiter or ""
         )

@@ -3,7 +3,7 @@
     <stage>/_answers/<unit>/<attempt>.jsonl    an `Answer` per line
 
 An attempt to process a unit first reads the answers of earlier attempts. On disk, it appends each
-new answer to its file. In an object store, it writes a new object every 200 answers or 10 seconds.
+new answer to one file. In an object store, it writes an object every 200 answers or 10 seconds.
 The files are not deleted. If one generator changes, the answers of other generators are still used.
 """
 

@@ -106,7 +106,7 @@ class EvaluationSentences:
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
     """Yield (rule, rows, the index of the first evaluation sentence found in each row).
 
-    Each row occurs only with its first rule.
+    Each row occurs once, with the first rule that finds a sentence in the row.
     """
     from scipy.sparse import csr_array
 

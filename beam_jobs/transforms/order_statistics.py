@@ -27,7 +27,7 @@ CAPACITY = 1 << 15  # maximum number of keys per level of a sketch
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One score of the rows of a shard (uint32 [n], from `sortable`), and the ids of the rows."""
+    """The values of a score in a shard (uint32 [n], from `sortable`), and the ids of the rows."""
 
     score: np.ndarray
     ids: pa.Array
@@ -58,8 +58,8 @@ class Sketch:
     """A sample of the keys of many rows. Each key in `levels[l]` (uint64) represents 2^l rows."""
 
     levels: list[np.ndarray] = field(default_factory=list)
-    over: int = 0  # error bound: an estimated number of rows up to a key is this much too large
-    under: int = 0  # error bound: the estimate is this much too small
+    over: int = 0  # an estimate of the rows with keys up to k is at most this much too large
+    under: int = 0  # the estimate is at most this much too small
 
     @property
     def rows(self) -> int:
@@ -74,7 +74,7 @@ class Sketch:
             keys = np.sort(keys)
             odd = len(keys) % 2
             self.levels[level], pairs = keys[:odd], keys[odd:]
-            lower = self.over <= self.under  # keep the lower key of each pair
+            lower = self.over <= self.under  # whether to keep the lower keys, to balance errors
             self.over += lower << level
             self.under += (not lower) << level
             if level + 1 == len(self.levels):

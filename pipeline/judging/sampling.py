@@ -90,7 +90,7 @@ def sample_selection(
 ) -> list[Pair]:
     """Draw random pairs of a corpus or, if not `selected`, pairs that just missed the corpus.
 
-    These pairs fail exactly one condition of the selection.
+    A pair just missed the corpus if it fails exactly one condition of the selection.
     """
     corpus = finished_corpus(run.folder, started(run.folder), selection)
     view = corpus if selection else run.record.best

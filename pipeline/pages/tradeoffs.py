@@ -58,7 +58,7 @@ class Kept:
 
     bounds: tuple[float, ...]
     rows: int  # estimated number of rows in the whole run
-    share: float  # rows / number of pairs that meet all criteria but the bounds
+    share: float  # rows / number of pairs that meet all criteria except the bounds
     difference: float | None  # median of 1 − unigram F1
     meaning: float | None  # median of the score that measures meaning
     good: int  # number of judged pairs that are good

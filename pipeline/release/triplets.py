@@ -165,7 +165,7 @@ class _Near:
         return {NEAR: [text if any(ok) else None for text, ok in zip(texts, usable, strict=True)]}
 
     def _same(self, own: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Compare the n pairs `own` with the k neighbours `found` of each: bool [n, k].
+        """Compare each of the n pairs `own` with its k neighbours in `found`: bool [n, k].
 
         A value is true if both pairs have the same source or share a text.
         """

@@ -163,8 +163,7 @@ def versions() -> dict[str, str]:
 def locked(folder: str) -> AbstractContextManager[None]:
     """Prevent a second process on this machine from working in a run folder.
 
-    Two machines may work on one run, because each machine accepts only results with its own
-    keys.
+    Two machines may share a run, because each machine accepts only results with its own keys.
     """
     here = remote.local_workdir(folder) / ".lock"
     return files.locked(here, f"{folder}: another paraloom is running here; wait for it")

@@ -48,7 +48,7 @@ def run_stages(
         arguments: options of Beam.
         force: run the targets even if they are up to date.
         selection: the named selection that the targets belong to, or "" for the run itself.
-        base: the run whose trained models are used, if the new run is on a sample of the input.
+        base: the run whose trained models are used, if the new run reads a sample of the input.
     """
     options.connect(arguments, remote_paths(config))
     config = with_selections(config)
@@ -195,7 +195,7 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
 
 
 def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _State) -> None:
-    """Let the stage of a damaged part file run again. Raise an error at the second damage."""
+    """Let the stage of a damaged part file run again, but raise an error for a repaired file."""
     path = error.path
     folders = {step.path: step.run.folder(step.stage.name) for step in steps}
     stage = next((n for n, folder in folders.items() if path.startswith(f"{folder}/")), None)

@@ -83,7 +83,7 @@ class Stage:
         return TABLE[self.name].when(config)
 
     def dependencies(self, config: Config) -> tuple[str, ...]:
-        """List the stages of the same run that the stage reads, if the run has them."""
+        """List the stages that this stage reads in the same run, even if the run lacks them."""
         return self.depends_on(config) if callable(self.depends_on) else self.depends_on
 
 

@@ -38,7 +38,7 @@ _IMPORTED = (
     "paraloom.beam_jobs.score",
     "paraloom.beam_jobs.select",
 )
-_SIZE = struct.Struct("I")  # prefixes a request
+_SIZE = struct.Struct("I")  # length of a request, sent before the request
 _CODE = struct.Struct("i")
 
 
@@ -75,7 +75,7 @@ class ForkServer:
         """Start a worker, which calls `main(arguments)` of `module`.
 
         The worker has this process's working directory, `sys.path`, stderr and environment. Its
-        stdout is also stderr. `added` contains further environment variables.
+        stdout is redirected to stderr. `added` contains further environment variables.
         """
         request = {
             "module": module,
@@ -111,7 +111,7 @@ class ForkServer:
             for end in (ours, theirs):  # libraries may have set a default timeout
                 end.setblocking(True)
             path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-            # SIGINT is blocked until `serve` ignores it. Until then, it would print a traceback.
+            # Block SIGINT until `serve` ignores it. An earlier Ctrl-C would print a traceback.
             blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
                 with theirs:
@@ -123,7 +123,7 @@ class ForkServer:
                     )
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            weakref.finalize(self, server.kill)  # at exit, too: the server may still be importing
+            weakref.finalize(self, server.kill)  # also at exit, because imports may still run
             self._socket = ours
         return self._socket
 
@@ -154,8 +154,8 @@ def serve(requests: socket.socket) -> None:
                 os.close(pipe)
 
     signal.signal(signal.SIGCHLD, report)
-    # Python 3.12 and later warn if a process with threads forks. Here, only libraries have idle
-    # threads.
+    # Python 3.12 and later warn if a process with threads forks. Here, the only threads are idle
+    # threads of libraries.
     warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     while True:
         size, descriptors, _, _ = socket.recv_fds(requests, _SIZE.size, 2)
