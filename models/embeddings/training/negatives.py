@@ -64,7 +64,7 @@ def hardest_negatives(
 def nearer_given(
     found: NDArray[np.int64], vectors: Tensor, there: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Choose the nearer of each selected negative and the user's negative of the same pair.
+    """For each sentence, choose the nearer of the selected negative and the user's negative.
 
     Args:
         found: the selected negatives, [2, n].
