@@ -61,7 +61,7 @@ def _batch_by_size(
     multiple = required_batch_size_multiple
     ends: list[int] = []
     # The current batch is [start:end], with at most `longest` tokens per example. The examples
-    # after `end` have at most `tail` tokens. They join when the batch's size becomes a `multiple`.
+    # after `end` have at most `tail` tokens, and join the batch when its size fits `multiple`.
     start = end = longest = tail = 0
     for last, length in enumerate(lengths, start=1):
         tail = max(tail, length)

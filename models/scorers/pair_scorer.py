@@ -79,7 +79,7 @@ class PairScorer:
             )
         self.scorers: dict[str, Scorer] = {}
         self._resources: dict[str, Any] = {}  # by name; copies share resources and locks
-        self._locks = Lock(), Lock()  # for scorers without and with a model
+        self._locks = Lock(), Lock()  # for scorers without a model, and for scorers with a model
         for name in self.names:
             if name not in known:
                 raise UserError(f"scorer {name!r} is unknown: choose from {', '.join(known)}")
