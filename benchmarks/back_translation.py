@@ -3,9 +3,9 @@
 python -m benchmarks.back_translation [--model DIR] [--hub DIR_OR_NAME] [--sentences N]
     [--data DIR --from cs --to en]
 
-The program measures a fairseq model and, with `--hub`, a model of the Hub. The translations of each
-type are compared with the translations in float32. The sentences are the lines of `DIR/val.cs.gz`,
-and their references are the lines of `DIR/val.en.gz`.
+The program measures a fairseq model and, with `--hub`, a model of the Hub. The translations in int8
+are compared with the translations in float32. The sentences are the lines of `DIR/val.cs.gz`, and
+their references are the lines of `DIR/val.en.gz`.
 """
 
 import tempfile

@@ -2,7 +2,7 @@
 
 python -m benchmarks.candidates [--model DIR] [--sentences N] [--candidates N] [--rounds N]
 
-One thread translates. CPU time is reported, because it depends little on other load on the machine.
+One thread translates. CPU time is reported, because other programs hardly affect it.
 """
 
 from collections.abc import Sequence

@@ -3,8 +3,8 @@
 python -m benchmarks.embedding [--sentences N] [--threads N]
 
 Both libraries read the same strings and word vectors on the same cores, and return one float32
-array. sentence-transformers uses its cheapest pre-tokeniser, which splits at white space. Its best
-of several batch sizes counts. All runs take turns, and their median times are compared.
+array. sentence-transformers uses its cheapest pre-tokeniser, which splits at white space, and the
+best of several batch sizes. All runs take turns, and their median times are compared.
 """
 
 import os

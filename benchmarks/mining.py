@@ -60,7 +60,7 @@ def sentences(data: Path, nmt: str, books: Path | None, known: int, others: int)
 def show(
     name: str, command: list[str], found: Path, known: set[frozenset[str]], bounds: Sequence[float]
 ) -> None:
-    """Run a command, and print its cost, and precision and recall for each of `bounds`."""
+    """Run a command and print its cost. For each bound, print the precision and recall of pairs."""
     used = cost(command)
     rows = pq.read_table(found).to_pylist()
     score = "margin" if name == "paraloom mine" else "cosine"

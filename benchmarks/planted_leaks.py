@@ -4,8 +4,8 @@ python -m benchmarks.planted_leaks [ROWS] [--workers N] [--planted N] [--model N
 
 Planted texts replace translations in a run of generated pairs. Most planted texts are sentences of
 STS and SICK, unchanged or changed in one of several ways. Sentences of the transfer tasks measure
-false alarms. With `--model`, cosines are computed for the planted texts alone. PARALOOM_DATA names
-the folder of the data.
+false alarms. With `--model`, the cosines of planted texts with evaluation sentences are measured,
+too. PARALOOM_DATA names the folder of the data.
 """
 
 import tempfile

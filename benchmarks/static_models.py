@@ -19,7 +19,7 @@ import typer
 from benchmarks.report import command_line
 
 DIM = 300
-START = 0.1  # standard deviation of the random weights; if it is 1, AdamW changes them too little
+START = 0.1  # standard deviation of random weights; AdamW changes larger weights too little
 BATCH = 2048  # pairs; each pair has the other pairs of its batch as negatives
 
 

@@ -5,7 +5,7 @@ python -m benchmarks.training [--steps N] [--threads N] [--device cuda]
 Both trainers start from the same weights, read the same mega-batches and take turns. Each trainer
 selects negatives, but both train on the negatives that Paraloom selects. The selections can differ
 if only rounding decides which of two sentences is nearer. The largest difference between the losses
-is printed, too. The pairs are captions of Multi30k, or made-up captions, and a changed copy of each
+is printed, too. A pair is a caption of Multi30k, or a made-up caption, and a changed copy of the
 caption.
 """
 

@@ -1,4 +1,4 @@
-"""Measures which broken lines `input.where` rejects after they were added to Multi30k.
+"""Adds broken lines to Multi30k, and measures which lines `input.where` rejects.
 
 python -m benchmarks.untranslated
 

@@ -68,7 +68,7 @@ def schema() -> dict[str, Any]:
 
 
 class _Written(GenerateJsonSchema):
-    """Generates schemas in which values with a default are required, because they are written."""
+    """Generates schemas that require values with a default, because commands write all values."""
 
     def field_is_required(self, field: Any, total: bool) -> bool:
         return True

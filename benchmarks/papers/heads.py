@@ -103,7 +103,7 @@ class LocalLinear:
 
         min over a, b of  Σᵢ K((xᵢ − x₀) / h) (yᵢ − a − b (xᵢ − x₀))²
 
-    If all points have the same x, the estimate is their mean.
+    If all points have the same x, the estimate is the mean of their y.
 
     >>> LocalLinear(np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0]), 1.0)(np.array([1.5]))
     array([4.])

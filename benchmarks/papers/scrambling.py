@@ -18,9 +18,9 @@ from paraloom.papers.options import SystemOptions
 def scrambled(
     sides: Sequence[Sentences], options: SystemOptions, random: np.random.Generator
 ) -> list[Sentences]:
-    """Scramble the words in a share of the pairs, `options.scramble`, and return both sides.
+    """Scramble the words in the share `options.scramble` of the pairs, and return both sides.
 
-    Both sides of a chosen pair are scrambled. In the variant `sentences`, sides are chosen
+    Both sides of a chosen pair are scrambled. In the variant `sentences`, each sentence is chosen
     separately.
     """
     count = len(next(iter(sides[0].values())).lengths)

@@ -1,7 +1,7 @@
 """Clients of servers with OpenAI's chat interface.
 
-This module retries requests itself, because the `openai` library would delay only one request. If a
-server limits the rate of requests (HTTP 429) and names a pause, all requests of the generator wait.
+If a server limits the rate of requests (HTTP 429) and names a pause, all requests of the generator
+wait. The `openai` library would delay only one request, so this module retries requests itself.
 """
 
 import asyncio

@@ -139,8 +139,8 @@ class SentenceEncoder:
     ) -> None:
         """Write the encoder's folder atomically, with `metrics` and a copy of the file `log`.
 
-        Print a message if sentence-transformers needs Paraloom to load the folder, or if its
-        tokeniser differs from Paraloom's on some of the first `texts`.
+        Print a message if sentence-transformers needs Paraloom to load the folder, or if the
+        tokeniser in the folder differs from Paraloom's on some of the first `texts`.
         """
         with atomic_folder(folder) as temporary:
             found = self.write(temporary, texts)
@@ -166,8 +166,8 @@ class SentenceEncoder:
         """Write the encoder's files into an existing folder.
 
         If `native` is true, and StaticEmbedding of sentence-transformers can compute the encoder,
-        the folder can be loaded without Paraloom. The entry `native` of the result says whether it
-        can. If it can, the entry `equal_sentences` is the `equal_share` of `texts`.
+        the folder can be loaded without Paraloom. Then the entry `native` of the result is true,
+        and the entry `equal_sentences` is the `equal_share` of `texts`.
         """
         vocabulary = next(iter(self.vocabularies.values()))
         average = type(self.encoder) is Average and vocabulary.kind == "words"

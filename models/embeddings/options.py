@@ -26,8 +26,8 @@ _RUNTIME = ("checkpoint_every", "device")  # configuration keys that do not chan
 _TASKS = {"similarity", "malstm", "phrases", "context"}  # tasks of `paraloom.papers`
 _KEYS = {"cell", "scramble_variant", "scramble_swaps"}  # keys of `paraloom.papers`
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
-"""Removed configuration keys with their last values. Keys of results still depend on them, so that
-old results stay valid."""
+"""Removed configuration keys with their last values. The key of a result is still computed from
+these values, so that old results stay valid."""
 
 
 class PairsOptions(Options):
@@ -51,7 +51,7 @@ class Task(NamedTuple):
     """A value of `embeddings.task`."""
 
     module: str  # module with a function `train`; see `paraloom.models.embeddings.tasks`
-    objective: str  # description of training data and method for an encoder's card
+    objective: str  # description of training data and method for the model card
 
 
 class EmbeddingOptions(Options):
@@ -173,10 +173,10 @@ class EmbeddingOptions(Options):
             raise ValueError("patience: needs development data; set development")
 
     def chosen(self) -> dict[str, Any]:
-        """Return the values of the configuration keys in use. They determine the keys of results.
+        """Return the values of the configuration keys in use. A result's key depends on the values.
 
-        A configuration key whose value and default are null is omitted. Adding such a key to this
-        class therefore outdates no results.
+        A configuration key whose value and default are null is omitted. Adding such a configuration
+        key to this class therefore outdates no results.
         """
         values, fields = self.model_dump(), type(self).model_fields
         return {

@@ -59,7 +59,7 @@ def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
 def equal_share(
     tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[pa.StringArray]
 ) -> float:
-    """Return the share of the first 4000 texts whose ids in tokeniser and vocabulary are equal."""
+    """Return the share of the first 4000 texts to which tokeniser and vocabulary give equal ids."""
     rows = (row for text in texts for row in text.drop_null().to_pylist())
     if not (sentences := list(islice(rows, _COMPARED))):
         return 1.0

@@ -41,8 +41,8 @@ class _Tokens(NamedTuple):
 class Vocabulary:
     """Maps sentences to ids, which are rows of an embedding matrix.
 
-    Text is tokenised by Moses' rules for its language and lower-cased. The kind decides what has an
-    id:
+    Text is tokenised by Moses' rules for its language, and then lower-cased. The kind decides what
+    has an id:
 
     - `words`: each token.
     - `trigrams`: all windows of three characters in each token, padded with one space on either
@@ -159,8 +159,8 @@ def build_vocabularies(
     """Build vocabularies of words or trigrams from `batches`, which are read once.
 
     Entries are ordered by descending count, and then by code point. `max_size` is the maximum
-    number of entries, not counting the unknown entry and tags. To limit memory, the rarest of
-    more than 4 million distinct words are dropped.
+    number of entries, not counting the unknown entry and tags. If there are more than 4 million
+    distinct words, the rarest words are dropped to limit memory.
     """
     words, of_sentences = _Counts(), _Counts()
     for batch in batches:

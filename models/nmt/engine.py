@@ -59,7 +59,7 @@ def longest_translation(subwords: int) -> int:
 class Engine:
     """A model loaded in CTranslate2. Several threads may call `submit` and `score`.
 
-    On a CPU, each thread decodes whole batches, so values do not depend on the number of threads.
+    On a CPU, each thread decodes whole batches, so scores do not depend on the number of threads.
 
     Attributes:
         device: cpu or cuda.
@@ -97,8 +97,8 @@ class Engine:
             gpus = gpus if only is None else [only]
         self.parallel = gpu.STREAMS * len(gpus) or threads
         tags = len(self._layout.target_prefix)
-        # Number of tags that a hypothesis contains. Without a token that starts the decoder, the
-        # tag starts it, and CTranslate2 omits the tag.
+        # Number of tags that a hypothesis contains. If no other token starts the decoder, the tag
+        # starts the decoder, and CTranslate2 omits the tag.
         self._forced = tags if self._layout.decoder_start else 0
         self.max_source_subwords = model.source_positions - max(len(self._layout.source(())), 1)
         self.max_target_subwords = model.target_positions - tags - 1

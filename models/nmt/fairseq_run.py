@@ -51,7 +51,7 @@ def _batch_by_size(
     required_batch_size_multiple: int = 1,
     **_: Any,
 ) -> list[Any]:
-    """Make the batches of fairseq's `batch_by_size`, which would need a C++ compiler."""
+    """Make the same batches as fairseq's `batch_by_size`, which would need a C++ compiler."""
     order = np.asarray(indices, dtype=np.int64)
     lengths = (
         [num_tokens_fn(index) for index in order.tolist()]
@@ -61,7 +61,7 @@ def _batch_by_size(
     multiple = required_batch_size_multiple
     ends: list[int] = []
     # The current batch is [start:end], with at most `longest` tokens per example. The examples
-    # after `end` have at most `tail` tokens, and join the batch when they complete a multiple.
+    # after `end` have at most `tail` tokens, and join the batch when its size fits `multiple`.
     start = end = longest = tail = 0
     for last, length in enumerate(lengths, start=1):
         tail = max(tail, length)

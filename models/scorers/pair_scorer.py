@@ -53,8 +53,8 @@ class PairScorer:
     {'reference_tokens': [5], 'translation_tokens': [4], 'trigram_overlap': [0.5]}
 
     `sources` load scorers that are not in `SCORERS`. Each resource is a keyword argument with the
-    name of the resource. It is a path, an open resource, or a `functools.partial` object that opens
-    the resource at its first use.
+    resource's name. The value is a path, an open resource, or a `functools.partial` object that
+    opens the resource at its first use.
 
     Several threads may call `score`. One thread then runs models while another thread runs scorers
     without a model.
@@ -79,7 +79,7 @@ class PairScorer:
             )
         self.scorers: dict[str, Scorer] = {}
         self._resources: dict[str, Any] = {}  # by name; copies share resources and locks
-        self._locks = Lock(), Lock()  # for scorers without and with a model
+        self._locks = Lock(), Lock()  # for scorers without a model, and for scorers with a model
         for name in self.names:
             if name not in known:
                 raise UserError(f"scorer {name!r} is unknown: choose from {', '.join(known)}")

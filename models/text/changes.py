@@ -171,7 +171,7 @@ def _auxiliary(clause: Any) -> Any:
 
 
 def _exchangeable(doc: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield exchangeable words: a subject and its object or, in the passive, its agent."""
+    """Yield exchangeable words: subject and object or, in the passive, subject and agent."""
     for verb in doc:
         by = {child.dep_: child for child in verb.children}
         agent = next((word for word in by["agent"].children), None) if "agent" in by else None

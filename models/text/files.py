@@ -67,7 +67,7 @@ column accepts."""
 _SEEN = 512  # bytes inspected to recognise a file type
 NAME = re.compile(r"[^\W\d][\w.:-]*( [\w.:-]+){0,2}")  # a plausible column name
 _LINES = 100  # number of lines that `csv_delimiter` inspects
-_TRUNCATED = "unexpected end of data"  # what `csv` says if the last quote is not closed
+_TRUNCATED = "unexpected end of data"  # error message of `csv` if the last quote is not closed
 
 
 @contextmanager
@@ -271,9 +271,9 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
 def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
     """Guess the delimiter from the first `CHUNK` bytes of a file, or return None for other files.
 
-    `named` means that the file is known to be CSV, for example by its name. Other files may contain
-    sentences with commas. Such files are CSV only if line 1 has column names, all rows have the
-    same number of columns, and the delimiter is a comma or a semicolon.
+    `named` means that the file is known to be CSV, for example by its name. Another file may have
+    sentences with commas, so it is CSV only if line 1 has column names, all rows have the same
+    number of columns, and the delimiter is a comma or a semicolon.
     """
     text = io.StringIO(head.decode(errors="replace"), newline="")
     lines = list(islice(text, _LINES))

@@ -79,7 +79,8 @@ def _probable(found: Any, least: float) -> list[str]:
 
 
 def check_language(code: str, own: bool = False) -> None:
-    """Raise a ValueError if a code is not in `LANGUAGES` or, with a user's identifier, invalid."""
+    """Raise a ValueError if a code is not in `LANGUAGES`. With a user's `own` identifier, any valid
+    language code is accepted."""
     if not (parse_language(code) if own else code in LANGUAGES):
         short = short_code(code)
         hint = f"write {short}" if short in LANGUAGES else "codes are as in ISO 639, such as cs, en"

@@ -5,7 +5,7 @@ between aligned tokens are phrase pairs, with or without the aligned words next 
 example, `he jumps off the wall` and `he is jumping from the wall` give the pairs (`jumps off`, `is
 jumping from`) and (`he jumps off`, `he is jumping from`).
 
-Each round reads the whole corpus, but counts only a part of the phrase pairs, to bound memory.
+To limit memory, the corpus is read in rounds, each of which counts a part of the phrase pairs.
 """
 
 import gzip

@@ -46,7 +46,7 @@ def choose(
     hits = []
     for start in range(0, len(pairs), max(1, _BLOCK // among)):
         here = slice(start, start + max(1, _BLOCK // among))
-        # Sample two more than needed, because both sides of the pair are removed.
+        # Sample two more phrases than needed, because both sides of the pair are removed.
         sampled = pool[_sample(random, len(left[here]), among + 1, len(pool))]
         own = (sampled == left[here, None]) | (sampled == right[here, None])
         order = np.argsort(own, axis=1, kind="stable")[:, : among - 1]

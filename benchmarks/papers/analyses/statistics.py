@@ -99,7 +99,7 @@ def _of_counts(counts: Mapping[str, WordCounts]) -> dict[str, Moments]:
             found[f"{name}_entropy"] = entropy(occurrences)
             continue
         ones = dict(zip(of.table["word"].to_pylist(), occurrences.tolist(), strict=True))
-        for genre, often in Counter(ones).most_common():  # of values 1 (this genre) and 0
+        for genre, often in Counter(ones).most_common():  # a value is 1 in this genre, else 0
             share = often / occurrences.sum()
             found[f"genre_{genre}"] = Moments(int(occurrences.sum()), share, often * (1 - share))
     return found

@@ -81,7 +81,7 @@ class PhraseSplit(NamedTuple):
 
 
 def split(pairs: PhrasePairs, held_out: float, by: HeldOut = "pairs") -> PhraseSplit:
-    """Split pairs by a hash. The test pairs are a share `held_out`, as are the development pairs.
+    """Split pairs by a hash. Test pairs and development pairs are each a share `held_out`.
 
     With `by="phrases"`, shares of the phrases are held out, with all pairs that contain them. At
     least one phrase of a test pair then does not occur in training.

@@ -141,7 +141,7 @@ def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
 def augmented(data: LabelledPairs, synonyms: Synonyms, count: int, *, seed: int) -> LabelledPairs:
     """Return `count` copies of random pairs, in which words are replaced by random synonyms.
 
-    In each pair, r words are replaced with the probability 2⁻ʳ, or fewer if fewer have synonyms.
+    In each pair, r words are replaced with the probability 2⁻ʳ, at most all words with synonyms.
     """
     random = Random(f"augment {seed}")
     sides = data.first.to_pylist(), data.second.to_pylist()

@@ -42,7 +42,7 @@ class TransferTask:
 
 
 class _Form:
-    """A published form of a task: a reader, training files, and test files, the preferred first."""
+    """A published form of a task: a reader, training files, and possible test files, best first."""
 
     def __init__(self, read: _Reader, *train: str, **tests: str) -> None:
         self.read, self.train, self.tests = read, train, tests

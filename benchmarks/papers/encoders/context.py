@@ -98,7 +98,7 @@ class Context(Encoder):
     def unroll(self, codes: Tensor, steps: int) -> list[Tensor]:
         """Return the states of each decoder, [n, steps, hidden].
 
-        A decoder reads the mean word vector under the distribution of its last prediction.
+        A decoder reads the mean of word vectors, weighted by the probabilities that it predicted.
         """
         matrix = self.encoder.input.table
         vectors = matrix.current() if matrix.trained else matrix.weight

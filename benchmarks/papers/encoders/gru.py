@@ -48,7 +48,7 @@ class SteppedGRU(nn.Module):
     dim: int
 
     def from_inputs(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the words' terms in the gates, [n, 2 hidden], and the candidates, [n, hidden]."""
+        """Return the words' terms: [n, 2 hidden] for gates, and [n, hidden] for candidates."""
         raise NotImplementedError
 
     def following(self, gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
@@ -151,7 +151,7 @@ def _first(initial: Tensor, trie: PrefixTrie, offsets: NDArray[np.int64]) -> Ten
 
 
 def cell_of(options: EmbeddingOptions) -> str:
-    """Return the key `cell`. Options other than `SystemOptions` do not have this key."""
+    """Return the option `cell`. Its value is torch if the options are no `SystemOptions`."""
     return getattr(options, "cell", "torch")
 
 

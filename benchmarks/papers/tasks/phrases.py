@@ -110,7 +110,7 @@ class PhraseData(NamedTuple):
 def read_phrase_data(section: PhrasesOptions, known: pa.StringArray | None) -> PhraseData:
     """Read a phrase table, or the training data of SemEval-2013 5(a) or Turney (2012).
 
-    Only phrase tables yield test pairs, because both tasks have published test sets.
+    Only phrase tables yield test pairs, because SemEval and Turney published separate test sets.
     """
     path = Path(section.table)
     if path.is_dir():

@@ -147,7 +147,7 @@ def label_errors(model: ComparedModel, sets: Sequence[LabelledPairs]) -> dict[st
 
 
 SHAPE = ("model", "dim", "hidden", "cell", "combine", "mix", "tags")
-"""The options that determine the weights of an encoder."""
+"""The options that are taken from a loaded encoder, because they determine its weights."""
 
 
 def train(

@@ -1,7 +1,7 @@
 """Mining of similar sentences by the ratio margin of Artetxe and Schwenk (2019).
 
-The ratio margin of two sentences is their cosine, divided by the mean of their cosines with their
-nearest neighbours.
+The ratio margin of two sentences is their cosine, divided by the mean of each sentence's cosines
+with its nearest neighbours.
 """
 
 from collections.abc import Callable, Iterable

@@ -61,7 +61,7 @@ def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) 
 
 
 def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
-    """Yield the number and the value of each row. Numbers start at 1, and in text count lines.
+    """Yield the number and the value of each row. Numbers start at 1, and are line numbers in text.
 
     A value is a dict for Parquet and JSON Lines, and otherwise a list of columns. Quotes in
     tab-separated text have no meaning. For `fallback`, see `text_blocks`.

@@ -166,7 +166,7 @@ class EmbeddingMatrix(nn.Module):
         second.mul_(fade_second)
 
     def _extend(self) -> None:
-        """Add the present step to the sums in `pending` of the last `_MEMORY` steps."""
+        """Add the present step to the rows of `pending` for the last `_MEMORY` steps."""
         t = self.steps
         if t >= len(self.pending):
             self.pending = np.concatenate([self.pending, np.zeros_like(self.pending)])
@@ -177,8 +177,8 @@ class EmbeddingMatrix(nn.Module):
 
 
 def _quadrature(moments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the two terms' weights and nodes, [term, weight or node, row], from the moments
-    0 … 3, [rows, 4]."""
+    """Return the weights a, b and the nodes α, β of the quadrature, [term, weight or node, row],
+    from rows of `pending`, [rows, 4]."""
     total = np.maximum(moments[:, 0], 1e-300)
     mean, second, third = (moments[:, i] / total for i in (1, 2, 3))
     variance = np.maximum(second - mean**2, 1e-12)

@@ -113,8 +113,8 @@ def tokens_by_row(
 
 
 class _WeightedSums(torch.autograd.Function):
-    """A product of a sparse matrix and the vectors. Its gradient is computed as another such
-    product, because torch's gradient of `embedding_bag` is much slower on a CPU."""
+    """A product of a sparse matrix and the vectors. The gradient is computed as a sparse product,
+    too, because torch's gradient of `embedding_bag` is much slower on a CPU."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, *matrix: NDArray[Any]) -> Tensor:

@@ -41,7 +41,7 @@ class Pairs(Pool["Pairs"]):
     """n left sentences, n right sentences, and optionally n hard negatives, which may be empty."""
     keys: NDArray[np.uint64]  # [2, n]: hashes of the left and right sentences
     sources: NDArray[np.uint64] | None = None
-    """[n]: hashes. Pairs with equal hashes are paraphrases of each other."""
+    """[n]: hashes. All sentences of pairs with equal hashes are paraphrases of each other."""
     identical: int = 0  # pairs left out because both sides are equal after tokenisation
     empty: int = 0  # pairs left out because a side has no token
 

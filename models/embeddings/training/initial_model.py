@@ -31,7 +31,7 @@ def new_model(
 
     Args:
         initial: initial word vectors. By default, they are read from the file in the options.
-        folder: where vocabularies are saved. If all of them exist there, they are loaded instead.
+        folder: where vocabularies are saved. If it contains all vocabularies, they are loaded.
     """
     if initial is None and options.vector_file:
         initial = load_vectors(Path(options.vector_file))

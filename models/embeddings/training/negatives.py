@@ -36,7 +36,7 @@ def hardest_negatives(
         left, right: vectors of the sentences on each side, [n, dim].
         left_keys, right_keys: hashes of the sentences on each side, [n].
         pool: the side of a sentence's negatives: the `same` side, the `other` side, or `both`.
-        sources: hashes, [n]. Pairs with equal hashes are paraphrases of each other.
+        sources: hashes, [n]. All sentences of pairs with equal hashes are paraphrases.
 
     Returns:
         The negatives of `left` and of `right`, each int64 [n] on the CPU. A negative is a row of
@@ -64,7 +64,7 @@ def hardest_negatives(
 def nearer_given(
     found: NDArray[np.int64], vectors: Tensor, there: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Choose the nearer of each selected negative and the user's negative of the same pair.
+    """For each sentence, choose the nearer of the selected negative and the user's negative.
 
     Args:
         found: the selected negatives, [2, n].

@@ -156,7 +156,7 @@ class Trainer(Generic[Batch]):
                         progress.seen += len(rows)
                         progress.seconds = time.monotonic() - started
                         self.report(before)
-                        if progress.epoch:  # the first epoch counted the left-out pairs
+                        if progress.epoch:  # the first epoch has counted the pairs to train on
                             total = progress.pairs * options.epochs
                         bar.set(progress.seen, total=total, note=f"loss {progress.loss:.4f}")
                     progress.pool, progress.row = progress.pool + 1, 0

@@ -28,7 +28,7 @@ _OLDER: dict[str, Any] = {  # settings that older versions of Marian do not writ
     "transformer-guided-alignment-layer": "last", "transformer-no-projection": False,
     "transformer-postprocess-emb": "d",
 }  # fmt: skip
-_ONLY: dict[str, Any] = {  # the only supported values; exclude SSRU ("rnn") and factors
+_ONLY: dict[str, Any] = {  # the only supported values; SSRU ("rnn") and factors are refused
     "type": "transformer", "transformer-decoder-autoreg": "self-attention",
     "transformer-attention-mask": "default", "transformer-disable-position-embeddings": False,
     "transformer-ffn-depth": 2, "transformer-rnn-projection": False, "transformer-tied-layers": [],

@@ -24,7 +24,7 @@ class Family:
     name: str
     architecture: str  # class in `transformers`; no other class is loaded
     loader: str  # converter class in `ctranslate2.converters.transformers`
-    settings: Mapping[str, bool] = field(default_factory=dict)  # set in config.json for the loader
+    settings: Mapping[str, bool] = field(default_factory=dict)  # added to the network's config
     tokenizers: tuple[str, ...] = ("sentencepiece.bpe.model", "tokenizer.json")  # best first
     codes: str = ""  # module in `transformers.models` with the language codes
     tags: str  # pattern of language tags in the vocabulary; group 1 is the language
