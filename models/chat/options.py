@@ -65,8 +65,8 @@ class ChatGenerator(Options):
     timeout: PositiveNumber = 120.0
     """Seconds to wait for an answer."""
     api_key_env: str = "OPENAI_API_KEY"
-    """Environment variable with the API key. It must be set on every worker if the server needs a
-    key."""
+    """Environment variable with the API key. If the server needs a key, set the variable on every
+    worker."""
     prices: Prices | None = None
     """Prices per million tokens, from which the cost is computed."""
     license: str | None = None

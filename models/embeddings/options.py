@@ -115,8 +115,8 @@ class EmbeddingOptions(Options):
     batch_size: Count = 100
     """Number of pairs in a mini-batch. Each mini-batch is one optimiser step."""
     mega_batch: Count = 40
-    """M: number of mini-batches in a mega-batch, within which negatives are chosen. 1: negatives
-    are chosen within each mini-batch."""
+    """M: number of mini-batches in a mega-batch, within which negatives are chosen. 1: within each
+    mini-batch."""
     negatives: Literal["other", "same", "both"] = "same"
     """A sentence's negative comes from another pair. same: from the side on which the sentence is
     in its own pair (W&G 3.2.1). other: from the opposite side. both: from either side."""
@@ -152,8 +152,7 @@ class EmbeddingOptions(Options):
     """Number of steps between evaluations on `development`, rounded up to whole mega-batches. null:
     only at the end of each epoch."""
     patience: Count | None = None
-    """Training ends after this many evaluations without a better score. null: training ends after
-    all epochs."""
+    """Training ends after this many evaluations without a better score. null: after all epochs."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device to train on. auto: a GPU if available. On a GPU, recurrent encoders compute in TF32,
     which is faster. Their losses differ from losses on a CPU by up to 0.006."""

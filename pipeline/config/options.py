@@ -38,9 +38,9 @@ class ScoreOptions(Options):
     )
     """Scores to compute. Each score becomes a column and gets deciles. To use a scorer of your own,
     give the name that an installed package declares, or `FILE.py:NAME`. paragram_similarity needs
-    `paragram` or `phrases`. If you set neither of them nor `scorers`, paragram_similarity is left
-    out, and the defaults of `select` change to deciles 3 to 9 of translation_score. See
-    scorers.md."""
+    `paragram` or `phrases`. If none of `scorers`, `paragram` and `phrases` is set,
+    paragram_similarity is left out, and the defaults of `select` change to deciles 3 to 9 of
+    translation_score. See scorers.md."""
     paragram: InputFile | None = None
     """Word vectors in text form (`word v1 … vd`). null: train word vectors on `phrases`."""
     phrases: InputFile | None = None

@@ -23,7 +23,7 @@ class AutoOptions(Options):
     score: Annotated[str | None, Field(exclude_if=operator.not_)] = None
     """Score whose deciles are tried. null: the first score in `score.scorers`."""
     model: str = "word-avg"
-    """Name of the encoder to train. ParaNMT used lstm-avg."""
+    """Name of the encoder to train. Wieting & Gimpel (2018) used lstm-avg."""
     pairs: Annotated[int, Field(ge=2, le=10**12)] = 10_000
     """Largest number of pairs for each training. A range with fewer pairs is used in full."""
     seeds: Annotated[int, Field(ge=1, le=100)] = 3

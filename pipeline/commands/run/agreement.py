@@ -63,7 +63,7 @@ def command(
     ] = None,
     json: JsonFile = None,
 ) -> None:
-    """For each score, print its correlation with the labels, and the good pairs in each decile.
+    """For each score, print its correlation with the labels and the share of good pairs by decile.
 
     A cut keeps some deciles of a score. For each --precision, print the cut that reaches this
     precision with the most pairs.

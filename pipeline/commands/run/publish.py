@@ -55,7 +55,10 @@ def command(
     ] = None,
     triplets: Annotated[
         str | None,
-        option("KINDS", f"Add triplets. Kinds of negatives: {','.join(KINDS)}, or all."),
+        option(
+            "KINDS",
+            f"Add triplets with negatives of these kinds: all, or some of {','.join(KINDS)}.",
+        ),
     ] = None,
     triplets_model: Annotated[
         str | None,
