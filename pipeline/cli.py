@@ -36,7 +36,7 @@ PANELS = {
 
 STAGES = "corpus.stages"
 
-_BEAM = "Options after -- go to Beam, such as: -- --direct_num_workers 2"
+_BEAM = "Options after -- are for Beam. Example: -- --direct_num_workers 2"
 _PAPERS = "paraloom.papers"
 
 
@@ -89,7 +89,7 @@ COMMANDS = (
     _on_beam("explain", "run.explain", "Show why a pair is selected or not", literal=True),
     _on_beam("compare", "run.compare", "Compare the rows and values of two runs"),
     _on_beam("contamination", "run.contamination", "Find evaluation sentences in a corpus"),
-    _on_beam("publish", "run.publish", "Make a release of a corpus, and send it"),
+    _on_beam("publish", "run.publish", "Make a release of a corpus, and upload it"),
     _on_beam("generators", "run.generators", "Compare the generators of a run"),
     Command("judge", "run.judge", "Judge pairs of a run in the browser"),
     _on_beam("agreement", "run.agreement", "Show how well scores agree with judgments"),
@@ -190,7 +190,7 @@ def application() -> Any:
     root = _group(_root, COMMANDS, f"paraloom COMMAND --help describes a command. {completion}")
     papers = _group(_papers, PAPERS)
     papers.name, papers.rich_help_panel = "papers", PANELS["papers"]
-    papers.short_help = "Train the papers' other systems, run their analyses"
+    papers.short_help = "Train the papers' other systems, run the papers' analyses"
     root.add_command(papers)
     return root
 

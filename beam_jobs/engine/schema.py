@@ -27,22 +27,22 @@ GENERATOR = pa.field("generator", pa.string(), nullable=False)
 REASON = pa.field("reason", pa.string(), nullable=False)
 
 MEANINGS = {
-    "id": "id of the row in the bitext, or an id made from source and reference; unique in the "
-    "run, except that all candidates for one input row have the same id",
+    "id": "unique id of the input row, from the bitext or computed from source and reference; all "
+    "candidates for the row have this id",
     "source": "sentence in the foreign language",
     "reference": "{language} sentence of the bitext",
     "translation": "{language} translation of `source` by the translation model",
-    "candidate": "index among the translations of `source`; 0 is the translation model's best",
-    "generator": "name of the generator that made `translation`",
-    "translation_subwords": "number of subwords in `translation`, including the symbol for its end",
-    "reference_tokens": "number of Moses tokens in `reference`, or of letters in scripts without "
-    "spaces",
+    "candidate": "number of the candidate for its input row; 0 is the translation model's best",
+    "generator": "generator (translation or language model) that made `translation`",
+    "translation_subwords": "number of subwords in `translation`, with the end-of-sentence symbol",
+    "reference_tokens": "number of Moses tokens (in scripts without spaces: letters) in "
+    "`reference`",
     "translation_tokens": "number of tokens in `translation`, counted as in `reference_tokens`",
 }
 """One-line descriptions of all columns except scores, for cards and pages."""
 
 OF_PAIRS = {
-    "id": "id of the row in the input, or an id made from both sentences; unique in the run",
+    "id": "unique id of the row, from the input or computed from both sentences",
     "source": "empty",
     "reference": "first {language} sentence of a pair in the input",
     "translation": "second {language} sentence of the pair",

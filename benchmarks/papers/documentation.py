@@ -187,7 +187,7 @@ def _encoders(*, papers: bool) -> Markdown:
 
 
 def _columns() -> Markdown:
-    every = Markdown("a column for each name in `score.scorers`: [scorers.md](scorers.md)")
+    every = Markdown("a column for each score ([scorers.md](scorers.md))")
     rows: dict[str, tuple[str, ...]] = {}
     scores, several = "<score>", {"candidates": True, "generators": True}
     by_stage = {  # every column that a run may have

@@ -23,15 +23,15 @@ class SimilarityOptions(Options):
 
     data: InputFiles
     """Files or folders of labelled pairs: SICK with its own split, or STS. Each data set of STS is
-    split 40/10/50 into training, development and test."""
+    split into training (40%), development (10%) and test (50%)."""
     start: InputFile | None = None
     """Folder of a trained model. Training starts from the model's encoder, and `lambda_c` and
     `lambda_w` regularise towards the model's weights."""
     units: Size = 50
     """Number of units of the hidden layer."""
     held_out: Fraction | None = 0.1
-    """Fraction of SICK's training pairs with which the epoch is chosen. null: use SICK's trial
-    pairs instead, as in W&G."""
+    """Fraction of SICK's training pairs that is held out to choose the epoch. null: choose the
+    epoch on SICK's trial pairs, as in W&G."""
 
 
 class MaLSTMOptions(Options):
@@ -39,17 +39,18 @@ class MaLSTMOptions(Options):
     Thyagarajan 2016)."""
 
     data: InputFiles
-    """Files or folders of labelled pairs: SICK, or STS. If SICK's test pairs are present, its trial
-    pairs are training pairs. Each data set of STS is split 40/10/50 into training, development and
-    test."""
+    """Files or folders of labelled pairs: SICK, or STS. If SICK's test pairs are present, the trial
+    pairs are training pairs. Each data set of STS is split into training (40%), development (10%)
+    and test (50%)."""
     pretrain: list[InputFile] = Field(default=[])
     """Files or folders of labelled pairs to train on first. Labels may have any scale."""
     synonyms: InputFile | None = None
-    """A thesaurus with which training pairs are added: a WordNet folder, PPDB or a lexicon."""
+    """A thesaurus for additional training pairs with synonyms: a WordNet folder, PPDB or a
+    lexicon."""
     augmented: Count = 10_022
     """Number of training pairs to add with synonyms."""
     held_out: Fraction = 0.3
-    """Fraction of SICK's training pairs and of `pretrain` with which the epoch is chosen."""
+    """Fraction of SICK's training pairs and of `pretrain` that is held out to choose the epoch."""
     patience: Count = 20
     """Training ends after this many epochs without improvement."""
     calibrate: bool = True
@@ -63,30 +64,30 @@ class PhrasesOptions(Options):
     2017)."""
 
     table: InputFile
-    """Phrase pairs: a table of `paraloom papers extract-phrases`, PPDB, tab-separated pairs, or the
-    training data of a test: the folder of SemEval-2013 5(a), or the questions of Turney (2012)."""
+    """Phrase pairs: a table of `paraloom papers extract-phrases`, PPDB, or tab-separated pairs. The
+    training data of SemEval-2013 5(a) (a folder) or of Turney 2012 (questions) is also accepted."""
     samples: Count = 29
     """Number k of random phrases that serve as negatives of each pair."""
     fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Random fraction of the training pairs to train on."""
     held_out: Rate = 0.1
-    """Fraction of the pairs for the test, which is to find the paraphrase among 100 phrases.
-    Another fraction of the same size is held out to choose the epoch."""
+    """Fraction of the pairs held out for the test, in which the model must find the paraphrase
+    among 100 phrases. Another fraction of the same size is held out to choose the epoch."""
     split: Literal["pairs", "phrases"] = "pairs"
     """pairs: hold out random pairs. phrases: hold out random phrases with all their pairs."""
     development: InputFile | None = None
-    """Data with which the epoch is chosen, instead of held-out pairs: the folder of SemEval-2013
-    5(a), whose training set is used, or the training questions of Turney (2012)."""
+    """Data to choose the epoch, instead of held-out pairs: the training set in the folder of
+    SemEval-2013 5(a), or the training questions of Turney 2012."""
     dropout: Rate = 0.5
     """Fraction of the components of each output vector that are set to zero."""
     train_words: bool = False
-    """Whether to train `initial_vectors`. Random word vectors are always trained."""
+    """true: train the vectors in `initial_vectors`, too. Random word vectors are always trained."""
     margin: PositiveNumber = 1.0
     """δ: the dot product of a pair must exceed the dot product with a negative by this number."""
     learning_rate: PositiveNumber = 0.3
     """Step size of gradient descent."""
     clip: PositiveNumber = 5.0
-    """Gradients with a larger norm are scaled down to this norm."""
+    """Maximum norm of the gradient. A gradient with a larger norm is scaled down."""
 
 
 class ContextOptions(Options):
@@ -105,12 +106,13 @@ class ContextOptions(Options):
     max_words: Count = 30
     """Maximum number of words of a sentence. Longer sentences are truncated."""
     vector: Literal["encoder", "concat", "mean"] = "encoder"
-    """Sentence vector: the output of the encoder, or the concatenated or averaged states of both
-    decoders."""
+    """Sentence vector. encoder: the output of the encoder. concat, mean: the concatenated or
+    averaged states of both decoders."""
     steps: Size = 5
-    """Number of words for which the decoders are unrolled."""
+    """Number of words for which concat and mean unroll the decoders."""
     expand: InputFile | None = None
-    """Word vectors whose words are added to the vocabulary after training, by a linear map."""
+    """Word vectors. After training, the words in this file are added to the vocabulary by a linear
+    map."""
 
     def _check(self) -> None:
         if self.decoder == "bow" and self.vector != "encoder":
@@ -121,9 +123,10 @@ class ContextOptions(Options):
 
 
 class SystemOptions(EmbeddingOptions):
-    """The encoder and its training. A value on which both papers agree is the default.
+    """The encoder and its training.
 
-    W&G is Wieting & Gimpel (2017), and ParaNMT is Wieting & Gimpel (2018).
+    If W&G (Wieting & Gimpel 2017) and ParaNMT (Wieting & Gimpel 2018) agree on a value, this value
+    is the default.
     """
 
     tasks: ClassVar[dict[str, Task]] = {
@@ -146,11 +149,11 @@ class SystemOptions(EmbeddingOptions):
     """Recurrent cell. torch: PyTorch's LSTM or GRU. peephole: an LSTM with peepholes (Gers et al.
     2003), as in W&G. normalised: a layer-normalised GRU. cho: the GRU of Cho et al. (2014)."""
     scramble_variant: Literal["sentences", "after_negatives"] | None = None
-    """A variant of `scramble` (W&G, footnote 5). sentences: each sentence of a pair is chosen
+    """A variant of `scramble` (W&G, footnote 5). sentences: the sentences of a pair are chosen
     separately. after_negatives: negatives are chosen before words are shuffled."""
     scramble_swaps: PositiveNumber | None = None
-    """λ: `scramble` swaps two words n times, where n has a Poisson distribution with mean λ (W&G,
-    footnote 5). null: all words are shuffled."""
+    """λ: `scramble` makes n swaps of two words, where n has a Poisson distribution with mean λ
+    (W&G, footnote 5). null: all words are shuffled."""
     similarity: SimilarityOptions | None = None
     malstm: MaLSTMOptions | None = None
     phrases: PhrasesOptions | None = None

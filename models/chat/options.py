@@ -44,32 +44,33 @@ class ChatGenerator(Options):
     model: str
     """Name of the model on the server."""
     prompt: str = "paraphrase"
-    """translate, paraphrase, reword, or a Jinja2 template; see generators.md."""
+    """translate, paraphrase, reword, or a Jinja2 template. See generators.md."""
     response: Literal["text", "json"] = "text"
-    """text: each answer is a candidate. json: an answer is an object with a list `paraphrases`."""
+    """text: each answer is a candidate. json: an answer is an object with the candidates in the
+    list `paraphrases`."""
     n: Annotated[int, Field(ge=1, le=MOST)] = 1
     """Number of candidates per pair. With `response: text`, a request asks for `n` choices."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Sampling temperature; null uses the server's default."""
+    """Sampling temperature. null: the server's default."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Probability mass to sample from; null uses the server's default."""
+    """Probability mass to sample from. null: the server's default."""
     seed: int | None = None
-    """Seed that is sent to the server; null sends none."""
+    """Seed that is sent to the server. null: no seed."""
     max_tokens: Count = 256
     """Maximum number of tokens per answer. Longer answers are rejected."""
     concurrency: Annotated[int, Field(ge=1, le=1_000)] = 16
     """Number of concurrent requests per worker process."""
     requests_per_minute: Count | None = None
-    """Maximum number of requests per minute and worker process; null sets no limit."""
+    """Maximum number of requests per minute and worker process. null: no limit."""
     timeout: PositiveNumber = 120.0
     """Seconds to wait for an answer."""
     api_key_env: str = "OPENAI_API_KEY"
-    """Environment variable with the API key. It must be set on every worker if the server needs a
-    key."""
+    """Environment variable with the API key. If the server needs a key, set the variable on every
+    worker."""
     prices: Prices | None = None
     """Prices per million tokens, from which the cost is computed."""
     license: str | None = None
-    """Licence of the model's outputs, which the cards name."""
+    """Licence of the model's outputs, which the cards of corpus and encoder show."""
 
     def template(self) -> Prompt:
         """Return the prompt template."""

@@ -31,20 +31,20 @@ these values, so that old results stay valid."""
 
 
 class PairsOptions(Options):
-    """Files of pairs with the same columns. `pairs` is a list of such groups of files."""
+    """A list of groups of files. The files of a group have the same columns."""
 
     paths: InputFiles
     """Files of pairs (Parquet, tab-separated text, CSV or JSON Lines), and folders of Parquet
     files."""
     first: Column = "reference"
-    """Column of the first sentence: a column name, or a number from 1 for files without a header.
-    If `first` and `second` have their defaults, and the first line of a text file contains neither
-    name, columns 1 and 2 are read."""
+    """Column of the first sentence: a column name, or a number (1 for the first column) if files
+    have no header. If `first` and `second` have their defaults, and the first line of a text file
+    contains neither name, columns 1 and 2 are read."""
     second: Column = "translation"
     """Column of the paraphrase: a name or a number."""
     negative: Column | None = None
-    """Column of a hard negative, which is a sentence that is no paraphrase of the pair. Its fields
-    may be empty. null: negatives come only from other pairs."""
+    """Column of a hard negative, which is a sentence that is no paraphrase of the pair. Fields of
+    this column may be empty. null: negatives come only from other pairs."""
 
 
 class Task(NamedTuple):
@@ -55,9 +55,10 @@ class Task(NamedTuple):
 
 
 class EmbeddingOptions(Options):
-    """The encoder and its training. A value on which both papers agree is the default.
+    """The encoder and its training.
 
-    W&G is Wieting & Gimpel (2017), and ParaNMT is Wieting & Gimpel (2018).
+    If W&G (Wieting & Gimpel 2017) and ParaNMT (Wieting & Gimpel 2018) agree on a value, this value
+    is the default.
     """
 
     tasks: ClassVar[dict[str, Task]] = {
@@ -72,14 +73,14 @@ class EmbeddingOptions(Options):
 
     task: Literal["paraphrases", "similarity", "malstm", "phrases", "context"] = "paraphrases"
     """Training task. The task paraphrases trains on the corpus or on `pairs`. `paraloom papers
-    train` trains the other tasks, whose options are in a section with the task's name."""
+    train` trains the other tasks. Their options are in sections with the tasks' names."""
     pairs: Annotated[list[PairsOptions], Field(min_length=1)] | None = None
-    """Pairs to train on instead of the corpus; null: the corpus."""
+    """Pairs to train on instead of the corpus. null: the corpus."""
     selection: str | None = None
-    """The corpus to train on, a name in `select.named`; null: the run's main corpus. An encoder may
+    """Name in `select.named` of the corpus to train on. null: the run's main corpus. An encoder may
     profit from more pairs than people want to read (choosing-pairs.md)."""
     language: str | None = None
-    """Language code of the texts in `pairs`; null: `input.target_language`, or English without
+    """Language code of the texts in `pairs`. null: `input.target_language`, or English without
     `input`."""
 
     # The encoder
@@ -90,42 +91,43 @@ class EmbeddingOptions(Options):
     dim: Size = 300
     """Dimension of word vectors."""
     hidden: Size | None = None
-    """Dimension of the recurrent state in each direction; null: the dimension of word vectors."""
+    """Dimension of the recurrent state in each direction. null: the dimension of word vectors."""
     combine: Literal["concat", "mean", "tanh"] = "concat"
-    """How the vectors of two directions are combined: by concatenation, by averaging, or by a tanh
-    layer."""
+    """How to combine the vectors of two directions. concat: concatenate. mean: average. tanh: apply
+    a tanh layer."""
     mix: Literal["concat", "add"] = "concat"
-    """How the vectors of a mixture's encoders are combined: concatenated or added."""
+    """How to combine the vectors of a mixture's encoders. concat: concatenate. add: add."""
     tags: bool | Literal["start", "end"] = False
-    """Tags added to every sentence: a start tag and an end tag (true), no tag (false), or only the
-    named tag (W&G, footnote 4)."""
+    """Tags added to every sentence (W&G, footnote 4). true: a start tag and an end tag. false: no
+    tag. start, end: only this tag."""
     initial_vectors: Literal["auto"] | Annotated[str, InputPath(keyword=AUTO)] | None = AUTO
     """Initial word vectors: a file in text form (PARAGRAM, GloVe) or in word2vec's binary form,
-    plain or compressed; null: random vectors. auto: the run's own PARAGRAM vectors if they exist
+    plain or compressed. null: random vectors. auto: the run's own PARAGRAM vectors if they exist
     and have `dim` dimensions, otherwise random vectors. For tasks other than paraphrases, auto
     means null."""
     max_vocabulary: Count | None = 200_000
-    """Maximum number of words or trigrams in the vocabulary, the most frequent first; null: no
+    """Maximum size of the vocabulary, which contains the most frequent words or trigrams. null: no
     limit."""
 
     # Training
     epochs: Count = 5
-    """Passes over all pairs."""
+    """Number of passes over all pairs."""
     batch_size: Count = 100
-    """Pairs in a mini-batch; each mini-batch is one optimiser step."""
+    """Number of pairs in a mini-batch. Each mini-batch is one optimiser step."""
     mega_batch: Count = 40
-    """M: number of mini-batches in a mega-batch, among whose sentences negatives are chosen; 1:
-    negatives are chosen within each mini-batch."""
+    """M: number of mini-batches in a mega-batch, within which negatives are chosen. 1: within each
+    mini-batch."""
     negatives: Literal["other", "same", "both"] = "same"
-    """Which side of another pair the negative of a sentence comes from. same: the side on which the
-    sentence is in its own pair, as in W&G 3.2.1; other: the opposite side; both: either side."""
+    """A sentence's negative comes from another pair. same: from the side on which the sentence is
+    in its own pair (W&G 3.2.1). other: from the opposite side. both: from either side."""
     margin: PositiveNumber = 0.4
     """δ of the loss: minimum difference between the similarity of the paraphrase and the similarity
     of the negative."""
     learning_rate: PositiveNumber = 0.001
     """Step size of Adam."""
     clip: PositiveNumber | None = None
-    """Gradients with a larger norm are scaled down to this norm; null: no maximum."""
+    """Maximum norm of the gradient. A gradient with a larger norm is scaled down. null: no
+    maximum."""
     lambda_c: NonNegativeNumber = 0.0
     """λ_c: factor of the regularisation ‖W‖² of all weights W except word vectors (W&G, Eq. 2)."""
     lambda_w: NonNegativeNumber = 0.0
@@ -141,20 +143,19 @@ class EmbeddingOptions(Options):
 
     # The run
     checkpoint_every: Count = 5000
-    """Steps between checkpoints, from which an interrupted training resumes."""
+    """Number of steps between checkpoints, from which an interrupted training resumes."""
     development: InputFile | InputFiles | None = None
     """Development data of the task paraphrases: a file or folder of STS or SICK, a file of
     judgments, or a list of paths. The weights with the best mean Pearson correlation over the data
     sets are kept. null: the last weights are kept."""
     evaluate_every: Count | None = None
-    """Steps between evaluations on `development`, rounded up to whole mega-batches. null: only at
-    the end of each epoch."""
+    """Number of steps between evaluations on `development`, rounded up to whole mega-batches. null:
+    only at the end of each epoch."""
     patience: Count | None = None
-    """Number of evaluations without a better score after which the training ends; null: it ends
-    after all epochs."""
+    """Training ends after this many evaluations without a better score. null: after all epochs."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Device to train on; auto: a GPU if available. On a GPU, recurrent encoders compute in TF32,
-    which is faster. Losses differ from losses on a CPU by up to 0.006."""
+    """Device to train on. auto: a GPU if available. On a GPU, recurrent encoders compute in TF32,
+    which is faster. Their losses differ from losses on a CPU by up to 0.006."""
 
     @model_validator(mode="before")
     @classmethod
@@ -255,9 +256,9 @@ class ParagramOptions(Options):
     dim: Size = 300
     """Dimension of word vectors."""
     epochs: Count = 5
-    """Passes over all pairs."""
+    """Number of passes over all pairs."""
     batch_size: Count = 100
-    """Pairs in a mini-batch; each mini-batch is one optimiser step."""
+    """Number of pairs in a mini-batch. Each mini-batch is one optimiser step."""
     learning_rate: PositiveNumber = 0.001
     """Step size of Adam."""
 

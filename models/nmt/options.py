@@ -16,16 +16,16 @@ class NmtTrainingOptions(Options):
     100,000 short pairs on a laptop's CPU."""
 
     pieces: Size = 4000
-    """Maximum size of the SentencePiece vocabulary, which both languages share."""
+    """Maximum number of subwords in the SentencePiece vocabulary, which both languages share."""
     layers: Size = 3
     """Number of transformer layers in the encoder and in the decoder."""
     encoder_layers: Size | None = None
-    """Number of layers in the encoder; null uses `layers`. A deep encoder with a shallow decoder (6
+    """Number of layers in the encoder. null: `layers`. A deep encoder with a shallow decoder (6
     layers and 1 layer) decodes faster at about the same BLEU."""
     decoder_layers: Size | None = None
-    """Number of layers in the decoder; null uses `layers`."""
+    """Number of layers in the decoder. null: `layers`."""
     dim: Size = 256
-    """Width of the model; must be even and a multiple of `heads`."""
+    """Width of the model. The width must be even and a multiple of `heads`."""
     heads: Size = 4
     """Number of attention heads."""
     ffn: Size = 1024
@@ -46,11 +46,11 @@ class NmtTrainingOptions(Options):
     """Number of evenly spaced checkpoints. The checkpoint with the best BLEU on half of `held_out`
     becomes the model."""
     average: Size | None = None
-    """Number of last checkpoints whose average is also tried as a model. null means 3, and 1 means
-    no average."""
+    """Number of last checkpoints whose average is also tried as a model. null: 3. 1: no average."""
     held_out: Annotated[int, Field(ge=2, le=10**12)] = 500
     """Number of pairs that are not used for training, at most a tenth of all pairs. One half of
-    these pairs chooses the checkpoint, and the other half measures the checkpoint's BLEU."""
+    these pairs is used to choose the checkpoint, and the other half to measure the checkpoint's
+    BLEU."""
 
     def _check(self) -> None:
         if self.dim % self.heads or self.dim % 2:
@@ -60,8 +60,8 @@ class NmtTrainingOptions(Options):
 
 
 class SamplingOptions(Options):
-    """Random translations. Each subword is drawn from the model's distribution. The same seed and
-    shards give the same translations."""
+    """Random translations instead of beam search. Each subword is drawn from the model's
+    distribution. The same seed and shards give the same translations."""
 
     top_k: Size = 10
     """Number of most probable subwords to draw from."""
@@ -73,20 +73,19 @@ class NmtOptions(Options):
     """The translation model and its decoding."""
 
     model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
-    """The translation model; null trains a model on the input. A model is a folder in the format of
-    fairseq, Marian, Hugging Face or CTranslate2, a zip of OPUS-MT, or a name on the Hugging Face
-    Hub, such as `Helsinki-NLP/opus-mt-cs-en@REVISION`. The revision is optional."""
+    """The translation model: a zip of OPUS-MT, a name on the Hugging Face Hub (`owner/name`,
+    `owner/name@revision`), or a folder in the format of fairseq, Marian, Hugging Face or
+    CTranslate2. null: train a model on the input."""
     tokenizer: InputFile | None = None
-    """Tokeniser of a model that was converted to CTranslate2, if its folder has none: a
+    """Tokeniser of a model in CTranslate2's format, if the model's folder contains no tokeniser: a
     SentencePiece model, `tokenizer.json`, `bpecodes`, or a folder with such a file."""
     forward_model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
     """A model for the other direction, from `input.target_language` into `input.source_language`,
-    in the same forms as `model`. This model makes the sources of `input.format: text`. The scorers
-    source_score and dual_score also use the model. If this key is null, the run trains a model on
-    its input for these scorers."""
+    in the same forms as `model`. This model makes the sources of `input.format: text`, and computes
+    source_score and dual_score. null: if a scorer needs this model, train it on the input."""
     reuse: Annotated[str, InputPath(copied=False, checked=False)] | None = None
-    """Folder of another run, on disk or in an object store. A translation of that run is reused if
-    the same model made the translation with the same options; see `resume.md`."""
+    """Folder of another run, on disk or in an object store. A translation in this folder is reused
+    if the same model made the translation with the same options. See resume.md."""
     beam: Size = 12
     """Beam size. The best hypothesis becomes the translation."""
     candidates: Annotated[int, Field(ge=1, le=100)] = 1
@@ -96,25 +95,26 @@ class NmtOptions(Options):
     sampling: SamplingOptions | None = None
     """Draw translations at random instead of searching with a beam."""
     no_repeat_ngram: Annotated[int, Field(ge=0, le=100)] = 0
-    """No sequence of this many subwords occurs twice in a translation, even if the source repeats
-    a phrase; 0 sets no limit. The value 3 prevents loops such as "the man in the man in the"."""
+    """Length in subwords. No sequence of this length occurs twice in a translation, even if the
+    source repeats a phrase. The value 3 prevents loops such as "the man in the man in the". 0: no
+    limit."""
     repetition_penalty: Annotated[float, Field(ge=1, le=10)] = 1.0
-    """Values above 1 make subwords that are already in the translation less probable (Keskar et al.
-    2019), including articles and commas. 1 means no penalty. Usual values are 1.1 to 1.3."""
+    """Values above 1 make subwords less probable, including articles and commas, if the translation
+    already contains them (Keskar et al. 2019). Usual values are 1.1 to 1.3. 1: no penalty."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "auto"
-    """Number type of the weights. float16 and bfloat16 need a GPU. auto uses float16 on GPUs that
-    support it, and float32 elsewhere. For T5, mT5 and MADLAD, the range of float16 is too small, so
-    auto uses bfloat16 instead."""
+    """Number type of the weights. float16 and bfloat16 need a GPU. auto: float16 on GPUs that
+    support float16, and float32 elsewhere. For T5, mT5 and MADLAD, the range of float16 is too
+    small, so auto uses bfloat16 instead."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Device for decoding. auto uses all working GPUs in `CUDA_VISIBLE_DEVICES`, or the CPU if
-    no GPU works."""
+    """Device for decoding. auto: all working GPUs in `CUDA_VISIBLE_DEVICES`, or the CPU if no GPU
+    works."""
     batch_tokens: Count | None = None
-    """Number of source subwords per batch, including padding; null uses a number that fits the
-    CPU's caches or the GPU."""
+    """Number of source subwords per batch, including padding. null: a number that fits the CPU's
+    caches or the GPU."""
     max_source_subwords: Annotated[int, Field(ge=1, le=16_000)] = 200
     """Maximum number of subwords in a source. Longer sources are rejected. Translations of more
-    than 3n + 30 subwords are rejected, too, where n is the number of subwords in the source,
-    rounded up to 16, 32, 64 and so on."""
+    than 3n + 30 subwords are rejected, too. n is the source's number of subwords, rounded up to a
+    power of 2 (at least 16)."""
     training: NmtTrainingOptions = NmtTrainingOptions()
 
     def several(self) -> list[Any]:

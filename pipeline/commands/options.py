@@ -66,7 +66,11 @@ ConfigFile = Annotated[
 ]
 Changes = Annotated[
     list[str] | None,
-    option("KEY.SUB=VALUE", "Set a key, or append to a list with +=. Repeatable.", "--set"),
+    option(
+        "KEY.SUB=VALUE",
+        "Set a configuration key, or append to a list with +=. Repeatable.",
+        "--set",
+    ),
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Run the stages again even if they are up to date.")
@@ -75,8 +79,8 @@ OnInterrupt = Annotated[
     Literal["leave", "cancel"] | None,
     option(
         "leave|cancel",
-        "Whether Ctrl-C leaves a Dataflow or Flink job running or cancels it. By default, a "
-        "command in a terminal asks.",
+        "leave: Ctrl-C leaves a job on Dataflow or Flink running. cancel: Ctrl-C cancels the job. "
+        "By default, a command in a terminal asks.",
     ),
 ]
 Model = Annotated[str, option("DIR", "Folder of the encoder.", "--model")]

@@ -23,7 +23,7 @@ _CODE = re.compile("[A-Za-z]{1,8}([_-][A-Za-z0-9]{1,8}){0,7}")  # valid in file 
 
 
 class InputOptions(Options):
-    """The bitext. If `embeddings.task` does not read the corpus, a run can omit this section."""
+    """The bitext. A run that only trains an encoder on other data can omit this section."""
 
     format: Format
     """Format of the files."""
@@ -46,8 +46,8 @@ class InputOptions(Options):
     """Split of a data set, for the format hub."""
     shard_rows: Count | None = None
     """Number of input lines in a shard. A shard is the unit of parallel work and of resuming. null:
-    500 to 10,000, depending on the size of the input. If you plan to add input later, set a number:
-    finished shards then remain valid."""
+    500 to 10,000, depending on the size of the input. If you plan to add input later, set a number,
+    so that finished shards remain valid."""
     source_language: str = "cs"
     """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`). The code determines
     the tokenisation of the source and the language tag for a multilingual model."""
@@ -66,9 +66,9 @@ class InputOptions(Options):
     license: str | None = None
     """Licence of the bitext, which the data card and the model card show."""
     clean: list[Literal["entities", "whitespace", "nfc"]] = Field(default=[])
-    """How to clean source and reference before they are checked. entities: replace HTML entities by
-    their characters, once. whitespace: replace tabs, line feeds and U+2028 by a space. nfc:
-    normalise the text to Unicode's form NFC. See inputs.md."""
+    """How to clean source and reference before the pair is checked. entities: replace HTML entities
+    by their characters, in one pass. whitespace: replace tabs, line feeds and U+2028 by a space.
+    nfc: normalise the text to Unicode's form NFC. See inputs.md."""
     where: list[str] = Field(default=[])
     """Conditions that a pair must meet to be translated, such as `source_tokens <= 60`,
     `token_ratio in 0.5..1.25`, `source_language = cs` or `identical = no`. All conditions must

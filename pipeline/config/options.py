@@ -37,9 +37,10 @@ class ScoreOptions(Options):
         default=["translation_score", "trigram_overlap", "paragram_similarity"]
     )
     """Scores to compute. Each score becomes a column and gets deciles. To use a scorer of your own,
-    give the name that an installed package declares, or `FILE.py:NAME`. If none of `scorers`,
-    `paragram` and `phrases` is set, paragram_similarity is not computed, and by default, `select`
-    uses deciles 3 to 9 of translation_score. See scorers.md."""
+    give the name that an installed package declares, or `FILE.py:NAME`. paragram_similarity needs
+    `paragram` or `phrases`. If none of `scorers`, `paragram` and `phrases` is set,
+    paragram_similarity is left out, and the defaults of `select` change to deciles 3 to 9 of
+    translation_score. See scorers.md."""
     paragram: InputFile | None = None
     """Word vectors in text form (`word v1 … vd`). null: train word vectors on `phrases`."""
     phrases: InputFile | None = None
@@ -62,7 +63,8 @@ class ScoreOptions(Options):
     """Folder of WordNet, for no_antonyms. Debian's package wordnet-base installs WordNet in
     /usr/share/wordnet."""
     resources: dict[str, InputFile] = Field(default={})
-    """Files or folders that your own scorers read, by the name of the scorer's resource."""
+    """Files or folders that your own scorers read: `NAME: PATH`. NAME is the name of a scorer's
+    resource."""
     columns: dict[str, InputGlob | list[InputGlob]] = Field(default={})
     """Scores that another program computed: `NAME: FILES`. The files (paths or globs) are Parquet
     or TSV with ids and values. See scorers.md."""
@@ -130,7 +132,7 @@ class EvaluateOptions(Options):
     """The evaluation of the trained encoder."""
 
     sts: InputFile | None = None
-    """Folder of STS files (`<year>/<data set>.tsv`: score, sentence, sentence)."""
+    """Folder of STS files, `<year>/<data set>.tsv`, with the columns score, sentence, sentence."""
     sick: InputFile | None = None
     """Folder of SICK files."""
 
@@ -148,11 +150,12 @@ class Config(Options):
     max_rejected: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Largest share of rows that a stage before `bucket` may reject. If a stage rejects more rows,
     the run stops. The share is checked from 1,000 rows on, and at the end of the stage. Rows that
-    `input.where`, `unique` and `near_duplicates` reject do not count. 1: no limit."""
+    `input.where`, `input.unique` and `input.near_duplicates` reject do not count. 1: no limit."""
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     generators: Generators = None
-    """Generators of candidates: `nmt` and language models. null: `nmt` alone. See generators.md."""
+    """Generators of candidates. If `generators` is null, only `nmt` makes candidates. See
+    generators.md."""
     score: ScoreOptions = ScoreOptions()
     select: SelectOptions = SelectOptions()
     embeddings: AnyEmbeddingOptions = EmbeddingOptions()

@@ -23,8 +23,8 @@ class AutoOptions(Options):
     score: Annotated[str | None, Field(exclude_if=operator.not_)] = None
     """Score whose deciles are tried. null: the first score in `score.scorers`."""
     model: str = "word-avg"
-    """Name of the encoder to train. ParaNMT used lstm-avg."""
-    pairs: Annotated[int, Field(ge=2)] = 10_000
+    """Name of the encoder to train. Wieting & Gimpel (2018) used lstm-avg."""
+    pairs: Annotated[int, Field(ge=2, le=10**12)] = 10_000
     """Largest number of pairs for each training. A range with fewer pairs is used in full."""
     seeds: Annotated[int, Field(ge=1, le=100)] = 3
     """Number of trainings on each range. Each training has a different seed."""
@@ -45,7 +45,7 @@ class SelectOptions(Options):
     """Least label of a good pair, from 0 to 100. `by: judged` and the measured precision of the
     corpus use this key. If several people judged a pair, its label is the mean of their labels."""
     labelled: UncheckedFile | list[UncheckedFile] | None = None
-    """Labelled pairs for `by: auto` and `loop.rounds`, in the format of STS: a file, a folder, or a
+    """Labelled pairs for `by: auto` and `loop.rounds` in the format of STS: a file, a folder, or a
     list of files and folders."""
     auto: AutoOptions = AutoOptions()
     deciles: Annotated[list[Annotated[int, Field(ge=0, le=9)]], Field(min_length=1)] | None = Field(
@@ -57,9 +57,9 @@ class SelectOptions(Options):
     size: Count | None = None
     """Number of pairs to sample at random. null: all pairs."""
     per_source: PerSource = "diverse"
-    """Which translations of a source to select if several translations meet all other conditions:
-    the best translation, diverse translations, or all translations. Sources have several
-    translations only with `nmt.candidates` or `generators`."""
+    """Which translations of a source to select if several translations meet all other conditions.
+    best: the best translation. diverse: translations that differ. all: all translations. Sources
+    have several translations only with `nmt.candidates` or `generators`."""
     per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
     """Largest share of the corpus that a single generator may contribute. null: no limit."""
     max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -75,8 +75,8 @@ class SelectOptions(Options):
     exclude: list[Annotated[str, InputPath(hub=True)]] = Field(default=[])
     """Evaluation sentences: files, folders or data sets of the Hub (`owner/name`,
     `owner/name@revision`). A pair is rejected if one side equals an evaluation sentence. A pair is
-    also rejected if a side and an evaluation sentence share many words: the longer text contains
-    70% of the shorter text's sequences of five words. See choosing-pairs.md."""
+    also rejected if a side and an evaluation sentence share many words: the longer text contains at
+    least 70% of the shorter text's sequences of five words. See choosing-pairs.md."""
     exclude_similarity: Annotated[float | None, Field(ge=-1, lt=1)] = None
     """Also reject a pair if the cosine of one side and an evaluation sentence is above this value.
     `score.sentence_model` computes the cosines. null: compute no cosines."""

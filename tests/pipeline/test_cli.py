@@ -173,7 +173,7 @@ def test_every_command_has_help_and_is_documented(words: str, capsys: Capsys) ->
     text = " ".join(capsys.readouterr().out.split())
     assert f"Usage: paraloom {words} " in text
     assert f"{command.summary}." in text
-    assert ("Options after -- go to Beam" in text) == command.beam
+    assert ("Options after -- are for Beam" in text) == command.beam
     documents = "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
     assert re.search(rf"\bparaloom {words}(?![\w-])", documents)
 

@@ -64,9 +64,11 @@ def _on_scale(model: ComparedModel, scored: Scores, data: LabelledPairs) -> Scor
 
 def command(
     model: Annotated[
-        list[str], typer.Option(metavar="DIR", help="Folder of an encoder; give --model twice.")
+        list[str], typer.Option(metavar="DIR", help="Folder of an encoder. Give --model twice.")
     ],
-    count: Annotated[int, typer.Option(metavar="N", help="Pairs to print for each model.")] = 10,
+    count: Annotated[
+        int, typer.Option(metavar="N", help="Number of pairs to print for each model.")
+    ] = 10,
     sts: Sts = None,
     sick: Sick = None,
     json: JsonFile = None,

@@ -124,9 +124,7 @@ def command(
             metavar="PIPELINE", help="Name or folder of a spaCy pipeline with tagger and parser."
         ),
     ],
-    least: Annotated[
-        int, typer.Option(metavar="N", help="Do not print labels with fewer words.")
-    ] = 10,
+    least: Annotated[int, typer.Option(metavar="N", help="Skip labels with fewer words.")] = 10,
     max_tokens: Annotated[
         int | None,
         typer.Option(metavar="N", help="Skip sentences with more tokens.", min=1),

@@ -11,7 +11,9 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_s
 from paraloom.models.errors import UserError
 from paraloom.pipeline.run.notices import notify, of_models
 
-Sts = Annotated[str | None, typer.Option(metavar="DIR", help="Folder with <year>/<data set>.tsv.")]
+Sts = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Folder of STS (<year>/<data set>.tsv).")
+]
 
 
 def open_models(names: Sequence[str], data: str) -> list[OpenedModel]:

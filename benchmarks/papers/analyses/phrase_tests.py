@@ -241,11 +241,11 @@ def _split_of(encoders: Sequence[tuple[str, SentenceEncoder]]) -> HeldOut:
 
 def command(
     model: Annotated[
-        list[str], typer.Option(metavar="DIR", help="Folder of an encoder; repeatable.")
+        list[str], typer.Option(metavar="DIR", help="Folder of an encoder. Repeatable.")
     ],
     table: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Phrase table. The test is to find the paraphrase."),
+        typer.Option(metavar="FILE", help="Phrase table. Models must find the paraphrase."),
     ] = None,
     held_out: Annotated[
         float | None,
@@ -253,8 +253,8 @@ def command(
             metavar="SHARE",
             min=0,
             max=1,
-            help="Use only the test pairs of the table, which training held out. SHARE is the "
-            "value of embeddings.phrases.held_out in the training.",
+            help="Use only the pairs of the table that the training held out for the test. SHARE "
+            "is the value of embeddings.phrases.held_out in the training.",
         ),
     ] = None,
     semeval2013: Annotated[

@@ -50,7 +50,7 @@ def command(
     ] = None,
     start: Annotated[
         str | None,
-        option("FILE", "Copy sections other than run and input from FILE or `sample`.", "--from"),
+        option("FILE", "Copy all sections except run and input from FILE or `sample`.", "--from"),
     ] = None,
     source_language: Annotated[str, option("CODE", "Source language of opus:NAME.")] = "cs",
     target_language: Annotated[str, option("CODE", "Target language of opus:NAME.")] = ENGLISH,

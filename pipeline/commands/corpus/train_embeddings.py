@@ -27,8 +27,8 @@ def command(
         list[str] | None,
         option(
             "FILE",
-            "Train on these pairs instead of a corpus: Parquet, tab-separated text, CSV, JSON "
-            "Lines, or a folder of Parquet files. Repeatable.",
+            "Instead of a corpus, train on the pairs in this file (Parquet, tab-separated text, "
+            "CSV, JSON Lines) or folder of Parquet files. Repeatable.",
         ),
     ] = None,
     out: Annotated[str | None, option("DIR", "Run folder. The encoder is DIR/embeddings.")] = None,

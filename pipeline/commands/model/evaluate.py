@@ -18,7 +18,7 @@ def command(
     model: OpenModels,
     sts: Annotated[
         list[str] | None,
-        option("DIR", "Folder of <year>/<data set>.tsv or of the STS Benchmark. Repeatable."),
+        option("DIR", "Folder of STS (<year>/<data set>.tsv) or the STS Benchmark. Repeatable."),
     ] = None,
     sick: Sick = None,
     json: JsonFile = None,

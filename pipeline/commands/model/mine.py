@@ -46,9 +46,11 @@ class Mining:
 
 
 def command(
-    files: Annotated[list[str], argument("FILE…", "Files or globs: one sentence per line.")],
+    files: Annotated[list[str], argument("FILE…", "Files or globs. Each line is a sentence.")],
     model: Annotated[str, option("DIR", "An encoder or a sentence-transformers model.")],
-    output: Annotated[str, option("FILE", "Output: *.parquet, *.gz or text.")] = "mined.parquet",
+    output: Annotated[
+        str, option("FILE", "Parquet file (*.parquet), compressed text (*.gz) or text.")
+    ] = "mined.parquet",
     k: Annotated[int, typer.Option(min=1, max=32, help="Number of neighbours per sentence.")] = 4,
     margin: Annotated[
         float,
@@ -58,7 +60,7 @@ def command(
 ) -> None:
     """Lines that differ only in case and punctuation count as one sentence.
 
-    A configuration with `input.format: pairs` makes a corpus from the pairs. Temporary files are
+    A configuration with `input.format: pairs` makes a corpus from the output. Temporary files are
     written to the folder of the output, or to TMPDIR if the output is in an object store.
     """
     from paraloom.models.embeddings.applications.hard_negatives import Neighbours, write_vectors

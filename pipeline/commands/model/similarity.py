@@ -10,8 +10,9 @@ from paraloom.pipeline.commands.options import Model
 def command(model: Model) -> None:
     """Read two tab-separated sentences per line on standard input, and print one score per line.
 
-    The score is the cosine of the two vectors. If the model was trained on dot products, the score
-    is the dot product. If the model predicts labels, the score is the predicted label.
+    By default, the score is the cosine of the two vectors. If the model was trained on dot
+    products, the score is the dot product. If the model predicts labels, the score is the predicted
+    label.
     """
     encoder = load_encoder(model)
     similarity_lines(encoder.embed, sys.stdin.buffer, sys.stdout.buffer, encoder.compare)

@@ -29,7 +29,7 @@ def command(
         str | None,
         option(
             "FILE",
-            "Read labelled pairs from a file instead of a run: STS, SICK, or TSV with the columns "
+            "Instead of a run, read a file of labelled pairs: STS, SICK, or TSV with the columns "
             "reference, paraphrase, score.",
         ),
     ] = None,
@@ -63,7 +63,7 @@ def command(
     ] = None,
     json: JsonFile = None,
 ) -> None:
-    """For each score, print the correlation with the labels, and the good pairs in each decile.
+    """For each score, print its correlation with the labels and the share of good pairs by decile.
 
     A cut keeps some deciles of a score. For each --precision, print the cut that reaches this
     precision with the most pairs.

@@ -44,7 +44,13 @@ def command(
         list[str], option("DATA", "Evaluation data, as in select.exclude. Repeatable.")
     ],
     similarity: Annotated[
-        float | None, option("BOUND", "Also find rows with a cosine above BOUND.", min=-1, max=1)
+        float | None,
+        option(
+            "BOUND",
+            "Also find rows whose cosine with an evaluation sentence is above BOUND.",
+            min=-1,
+            max=1,
+        ),
     ] = None,
     model: Annotated[
         str | None, option("NAME", "Sentence-transformers model for --similarity.")
@@ -52,10 +58,9 @@ def command(
     examples: Annotated[int, option("N", "Number of examples to print for each rule.", min=0)] = 3,
     json: JsonFile = None,
 ) -> None:
-    """Find rows that contain an evaluation sentence or most of its n-grams.
+    """Find texts that equal an evaluation sentence or share most word 5-grams with the sentence.
 
-    With --similarity, also find rows whose cosine with an evaluation sentence is high. The
-    configuration key select.exclude removes rows by the same rules.
+    The configuration key select.exclude removes rows by the same rules.
     """
     if (similarity is None) != (model is None):
         raise UserError("contamination: give both --similarity and --model, or neither")

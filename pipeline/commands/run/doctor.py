@@ -34,13 +34,10 @@ class Doctor(BaseModel):
     checks: list[Check]
 
 
-Language = Annotated[str | None, option("CODE", "A language of --model.")]
-
-
 def command(
     model: Annotated[str | None, option("DIR", "Describe and test this translation model.")] = None,
-    source_language: Language = None,
-    target_language: Language = None,
+    source_language: Annotated[str | None, option("CODE", "Source language of --model.")] = None,
+    target_language: Annotated[str | None, option("CODE", "Target language of --model.")] = None,
     sentence: Annotated[
         str, option("TEXT", "Sentence that --model translates.")
     ] = "A dog runs through the snow.",

@@ -50,7 +50,7 @@ def command(
     id: Annotated[str, argument("ID", "Id of the pair.")],
     json: JsonFile = None,
 ) -> None:
-    """Print the texts, lengths, scores and deciles of a pair, and the stage that rejected it."""
+    """Print texts, token counts, scores and deciles of a pair, and the reason for a rejection."""
     last = finished(run)
     record = as_made(last).best
     steps = find(run, id, [record.path(name) for name in record.pair_records])

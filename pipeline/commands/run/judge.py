@@ -31,11 +31,19 @@ def command(
     scale: Annotated[
         Literal["0-100", "yes-no"],
         typer.Option(
-            help="Judge how much of the meaning is shared, from 0 to 100, or only whether the "
-            "meaning is the same (yes or no)."
+            help="0-100: judge how much of the meaning is shared. yes-no: judge only whether the "
+            "meaning is the same."
         ),
     ] = "0-100",
-    port: Annotated[int | None, option("N", "Port of the page.", min=1, max=65535)] = None,
+    port: Annotated[
+        int | None,
+        option(
+            "N",
+            "Port of the page. Default: 51397 if it is free, else any free port.",
+            min=1,
+            max=65535,
+        ),
+    ] = None,
 ) -> None:
     """Serve a page on this machine until Ctrl-C. Each action on the page has a keyboard key.
 

@@ -42,8 +42,8 @@ def command(
         float,
         option(
             "N",
-            "Size of the split test: a share of the references if below 1, else about this many "
-            "rows. 0 makes no split test.",
+            "Size of the split `test`. Below 1: a share of the references. From 1 on: about this "
+            "many rows. 0: no such split.",
             min=0,
         ),
     ] = 0.01,
@@ -55,7 +55,10 @@ def command(
     ] = None,
     triplets: Annotated[
         str | None,
-        option("KINDS", f"Add triplets with these negatives: {','.join(KINDS)}; or all."),
+        option(
+            "KINDS",
+            f"Add triplets with negatives of these kinds: all, or some of {','.join(KINDS)}.",
+        ),
     ] = None,
     triplets_model: Annotated[
         str | None,
@@ -78,8 +81,8 @@ def command(
         float,
         option(
             "C",
-            "Kind near: keep negatives whose cosine is at most 1-C times the cosine of the "
-            "positive.",
+            "Kind near: a negative's cosine with the anchor may be at most 1-C times the "
+            "positive's cosine.",
         ),
     ] = Bounds.relative_margin,
     triplets_spacy: Annotated[
@@ -92,9 +95,9 @@ def command(
 ) -> None:
     """List the files of the release. With --push, upload the release.
 
-    A release contains Parquet files of the configurations full and pairs, the data card,
-    provenance and checksums. Rows with the same reference are in the same split. A data set that
-    --push creates is private.
+    A release contains the data card, provenance, checksums, and Parquet files in the configurations
+    full and pairs. Rows with the same reference are in the same split. A data set that --push
+    creates is private.
     """
     if send and (repo is None or repo.count("/") != 1):
         raise UserError("--push: needs a data set to upload to; give --repo OWNER/NAME")
