@@ -48,7 +48,7 @@ def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[st
     starts = "the encoder starts from random vectors, and has vectors only for words of the corpus"
     few = f"{pairs:,} pairs are few: for good results on other texts, train on 10,000 or more"
     if found := [*([few] if pairs < ENOUGH else []), *([starts] if random else [])]:
-        remedy = "; name embeddings.initial_vectors" if random else ""
+        remedy = "; set embeddings.initial_vectors" if random else ""
         yield f"embeddings: {'; '.join(found)}{remedy}"
 
 
