@@ -46,9 +46,9 @@ def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[st
     """Yield a notice if an encoder is trained on few pairs or from random vectors."""
     random = config.embeddings.initial_vectors in (None, AUTO) and not own_vectors
     starts = "the encoder starts from random vectors, and has vectors only for words of the corpus"
-    few = f"{pairs:,} pairs are few: for good results on other texts, train on 10,000 or more"
+    few = f"{pairs:,} pairs are few: for good results on new texts, train on 10,000 pairs or more"
     if found := [*([few] if pairs < ENOUGH else []), *([starts] if random else [])]:
-        remedy = "; name embeddings.initial_vectors" if random else ""
+        remedy = "; set embeddings.initial_vectors" if random else ""
         yield f"embeddings: {'; '.join(found)}{remedy}"
 
 
