@@ -77,7 +77,7 @@ BEHAVIOURS: dict[str, Callable[[dict[str, Any], int], Reply]] = {
 
 
 class ChatServer:
-    """A server. `answered` has the model and the prompt of each answer with status 200."""
+    """The server. `answered` lists the model and the prompt of each answer with status 200."""
 
     def __init__(self, seconds: float = 0.0, log: Path | None = None) -> None:
         self.answered: list[tuple[str, str]] = []

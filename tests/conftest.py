@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Turn off garbage collection during imports, which would take long and find nothing."""
+    """Turn off garbage collection, which only costs time while modules are imported."""
     gc.disable()
     if config.option.order_seed == "random":  # one seed for all worker processes
         config.option.order_seed = str(Random().randrange(10**6))
@@ -54,7 +54,7 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Iterator[None]:
-    """Mark the tests that read real corpora, for `pytest -m real_data`, and shuffle the tests."""
+    """Mark tests that read real corpora (`-m real_data`), and shuffle tests for `--order-seed`."""
     for item in items:
         if "data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.real_data)
@@ -128,7 +128,7 @@ def nmt_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def hub_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Returns the folder of a small model of a family, which tests must not change."""
+    """Returns the folder of a family's small model. Do not change the folder."""
 
     def get(family: str) -> Path:
         def fill(folder: Path) -> None:

@@ -61,7 +61,7 @@ def run(target: Target) -> Ended:
     both = subprocess.PIPE, subprocess.STDOUT
     process = subprocess.Popen(target.command(), cwd=ROOT, stdout=both[0], stderr=both[1])
     assert process.stdout is not None
-    while piece := os.read(process.stdout.fileno(), 1 << 16):  # dots have no line breaks
+    while piece := os.read(process.stdout.fileno(), 1 << 16):  # shows dots before a line ends
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         said += piece

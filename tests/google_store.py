@@ -44,7 +44,7 @@ def google_store() -> Iterator[GoogleStore]:
 
     class Memory(Storage):  # type: ignore[misc]
         def _write_config_to_file(self) -> None:
-            """Do nothing. Otherwise, each object would write the names of all objects."""
+            """Do nothing. The original writes the names of all objects for each new object."""
 
     class Handler(RequestHandler):  # type: ignore[misc]
         protocol_version = "HTTP/1.1"  # keep connections, as Google does

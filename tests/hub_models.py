@@ -42,7 +42,7 @@ MARIAN_README = "---\nlicense: cc-by-4.0\nlanguage: [cs, en]\n---\n# A small mod
 
 
 class Example(NamedTuple):
-    """A pair as ids, in the format of a family, computed without the tested code."""
+    """A pair as ids in the format of a model family, computed without the tested code."""
 
     source: list[int]
     start: list[int]
@@ -289,7 +289,7 @@ def expect(made: Made, of: Sequence[tuple[str, str]]) -> list[Expected]:
     start = examples[0].start
     config = made.network.config
     is_marian = isinstance(config, MarianConfig)
-    generation: Any = GenerationConfig  # its functions have no types
+    generation: Any = GenerationConfig  # without type annotations
     settings = generation(
         num_beams=12, num_return_sequences=12, early_stopping=True, length_penalty=1.0,
         max_new_tokens=LONGEST + len(start) - 1, decoder_start_token_id=start[0],

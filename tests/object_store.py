@@ -11,7 +11,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 
 @contextmanager
 def object_store() -> Iterator[list[str]]:
-    """Run the server, with its keys in the environment, and yield the Beam options for it."""
+    """Run the server, set its keys in the environment, and yield the server's Beam options."""
     import boto3
     from moto.server import ThreadedMotoServer
 

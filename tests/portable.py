@@ -45,7 +45,7 @@ PASSES = {
         "PARALOOM_TEST_SEED": "3",
     },
 }
-"""Environment variables of each pass. Their CPU instructions have an effect only on x86-64."""
+"""Environment variables of each pass. On x86-64, some of them choose CPU instructions."""
 
 SHORT = (
     "tests/models/embeddings/encoders",

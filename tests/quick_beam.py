@@ -23,7 +23,7 @@ def make_quick(patch: pytest.MonkeyPatch) -> None:
         return names[1:], list(defaults)  # without self
 
     def view(self: Any, kind: Any) -> Any:
-        if self._flags is None:  # read from the command line
+        if self._flags is None:  # Beam reads flags in sys.argv
             return view_as(self, kind)
         own = deepcopy(parsed(kind, tuple(self._flags)))
         for name, value in vars(own).items():

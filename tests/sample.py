@@ -52,7 +52,7 @@ def write_small_sample(folder: Path, rows: int, updates: int) -> None:
     config["nmt"] = {"beam": 4, "training": {**config["nmt"]["training"], **small}}
     config["score"]["training"] = {"dim": 50, "epochs": 1}
     config["score"]["scorers"] = ["translation_score", "paragram_similarity", "mean_idf"]
-    config["select"] |= {"by": "paragram_similarity", "where": []}  # its translations are bad
+    config["select"] |= {"by": "paragram_similarity", "where": []}  # the model translates badly
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
 
 

@@ -26,7 +26,7 @@ def cut(folder: Path | str, table: pa.Table, rows: int) -> list[Shard]:
 
 
 def filled(rows: list[dict[str, Any]], form: pa.Schema) -> pa.Table:
-    """Return pairs with these values. Except for ids, all pairs have equal other columns."""
+    """Return pairs with these values. In other columns, all pairs are equal except for ids."""
     texts = {name: f"a {name}" for name in ("source", "reference", "translation")}
     others = {**dict.fromkeys(form.names, 0), **texts, "translation_score": -0.5}
     same = {name: value for name, value in others.items() if name in form.names}
@@ -61,7 +61,7 @@ def accepted(folder: Path | str, name: str, table: pa.Table, key: str = "k", **h
 
 
 def bucketed_pairs(columns: Mapping[str, Any], scores: Sequence[str], **form: Any) -> pa.Table:
-    """Return pairs like the stage `bucket`, with deciles and with values of missing columns."""
+    """Return pairs like the stage `bucket`, with deciles and with values for missing columns."""
     rows = len(columns["reference"])
     values: dict[str, Any] = {
         "id": [f"id-{i}" for i in range(rows)],
