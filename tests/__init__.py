@@ -1,1 +1,1 @@
-"""The tests; helpers are imported as `tests.NAME`, so that no other module shadows them."""
+"""The tests. Helpers are imported as `tests.NAME`, so that no other module shadows them."""

@@ -1,4 +1,4 @@
-"""A page in a real Chromium."""
+"""Opens pages in a real Chromium."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ needs_browser = pytest.mark.skipif(not BROWSER, reason="no Chromium on this mach
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        # In the locale C, Chromium loses what pages store if its profile's path has other letters.
+        # In the locale C, pages lose what they store if the path of the profile is not ASCII.
         env: dict[str, str | float | bool] = {**os.environ, "LC_ALL": "C.UTF-8"}
         browser = playwright.chromium.launch(
             executable_path=BROWSER, args=["--no-sandbox"], env=env
@@ -27,10 +27,10 @@ def browser() -> Iterator[Browser]:
 def opened(
     browser: Browser, url: str, *, width: int = 1000, height: int = 800, **options: Any
 ) -> tuple[Page, list[str]]:
-    """The page, and what the browser complains of (not the answers with an error)."""
+    """Return the open page and a list of its errors and messages, without failed requests."""
     context = browser.new_context(viewport={"width": width, "height": height}, **options)
     page = context.new_page()
-    page.set_default_timeout(60_000)  # of a busy machine
+    page.set_default_timeout(60_000)  # milliseconds, for a busy machine
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on(

@@ -1,7 +1,7 @@
-"""A server behind OpenAI's chat interface that answers as a test says, and a log of its answers.
+"""A server with OpenAI's chat interface, whose answers the tests choose, and a log of the answers.
 
-The model of a request names the behaviour (`BEHAVIOURS`); `python -m tests.chat_server LOG SECONDS`
-serves on a free port, which it prints, until it is killed.
+The model in a request names the server's behaviour (`BEHAVIOURS`). `python -m tests.chat_server
+LOG SECONDS` prints a free port, and serves there until it is killed. An answer takes SECONDS.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-Reply = tuple[int, dict[str, str], bytes | None]  # status, headers, body; None cuts the connection
+Reply = tuple[int, dict[str, str], bytes | None]  # status, headers, body (None: cut the connection)
 
 
 def chat(*texts: str | None, finish: str = "stop", **message: Any) -> Reply:
@@ -28,7 +28,7 @@ def chat(*texts: str | None, finish: str = "stop", **message: Any) -> Reply:
 
 
 def reworded(prompt: str, number: int = 0) -> str:
-    """A sentence in English that depends on the prompt."""
+    """Return an English sentence that depends on the prompt."""
     words = prompt.splitlines()[-1].split()
     start = ("It is said that", "They say that", "We know that")[number % 3]
     return f"{start} the {' '.join(reversed(words[-6:]))} is there."
@@ -77,14 +77,14 @@ BEHAVIOURS: dict[str, Callable[[dict[str, Any], int], Reply]] = {
 
 
 class ChatServer:
-    """Serves in a thread; `answered` has the model and the prompt of every 200 that was sent."""
+    """The server. `answered` lists the model and the prompt of each answer with status 200."""
 
     def __init__(self, seconds: float = 0.0, log: Path | None = None) -> None:
         self.answered: list[tuple[str, str]] = []
         self.requests: list[dict[str, Any]] = []
         self._seconds, self._log = seconds, log
         self._seen: dict[tuple[str, str], int] = {}
-        self.most = self._now = 0  # requests at once
+        self.most = self._now = 0  # simultaneous requests
 
     async def start(self) -> int:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -106,7 +106,7 @@ class ChatServer:
                 await asyncio.sleep(5 if request["model"] == "slow" else self._seconds)
                 self._now -= 1
                 if reader.at_eof():
-                    break  # who asked is dead
+                    break  # the client is dead
                 behaviour = BEHAVIOURS.get(request["model"], BEHAVIOURS["good"])
                 status, headers, body = behaviour(request, seen)
                 if body is None:
@@ -129,7 +129,7 @@ class ChatServer:
 
 @contextmanager
 def chat_server(seconds: float = 0.0) -> Iterator[tuple[ChatServer, str]]:
-    """A server in a thread, and its address."""
+    """Run a server in a thread, and yield the server and its address."""
     server, loop = ChatServer(seconds), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""Where the tests find real data, and what they do when it is not there."""
+"""Fixtures of all tests, and hooks of pytest."""
 
 import gc
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-import paraloom.papers.systems  # noqa: F401  # its tasks and encoders are known in every order of tests
+import paraloom.papers.systems  # noqa: F401  # registers tasks and encoders
 from paraloom.beam_jobs.engine.options import connect
 from tests import google_store
 from tests.google_store import GoogleStore
@@ -22,30 +22,30 @@ from tests.sample import DATA, HOW_TO_GET_DATA, real_data
 from tests.small_model import train_small_model
 
 NMT = "paraloom/nmt"
-"""Where converted models are in a user's cache."""
+"""The folder of converted models in a user's cache."""
 
 THREADS = torch.get_num_threads()
 
-settings.register_profile("busy", settings.default, deadline=None)  # a busy machine is no failure
+settings.register_profile("busy", settings.default, deadline=None)  # slow examples are no failures
 settings.load_profile("busy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """An order of the tests in which what one leaves behind meets others than usual."""
+    """Add an option that shuffles the tests, to find tests that depend on other tests."""
     parser.addoption(
-        "--order-seed", metavar="N", help="run files, and the tests of each, shuffled: N, or random"
+        "--order-seed", metavar="N", help="shuffle files, and the tests in each: a seed or `random`"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Modules leave no garbage, and to visit all their objects again and again takes long."""
+    """Turn off garbage collection, which only costs time while modules are imported."""
     gc.disable()
-    if config.option.order_seed == "random":  # worker processes get the number
+    if config.option.order_seed == "random":  # one seed for all worker processes
         config.option.order_seed = str(Random().randrange(10**6))
 
 
 def pytest_collection_finish() -> None:
-    """What is there now stays."""
+    """Turn on garbage collection, but not for the objects that exist now."""
     gc.freeze()
     gc.enable()
 
@@ -54,7 +54,7 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Iterator[None]:
-    """Mark the tests that read real corpora: `pytest -m real_data` runs them alone. Shuffle."""
+    """Mark tests that read real corpora (`-m real_data`), and shuffle tests for `--order-seed`."""
     for item in items:
         if "data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.real_data)
@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The user's cache in this test run: a model is converted once for all tests."""
+    """The user's cache in this test run. All tests share it, so a model is converted once."""
     folder = made_once(tmp_path_factory, "cache", lambda folder: (folder / NMT).mkdir(parents=True))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
@@ -79,7 +79,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_beam() -> Iterator[None]:
-    """Small jobs start in half the time."""
+    """Halve the time in which small jobs start."""
     with pytest.MonkeyPatch.context() as patch:
         make_quick(patch)
         yield
@@ -87,21 +87,21 @@ def quick_beam() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def threads() -> Iterator[None]:
-    """Torch has as many threads as before the tests: those that one test asks for wait busily."""
+    """Reset torch's number of threads after a test, because idle threads take CPU time."""
     yield
     torch.set_num_threads(THREADS)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Bytes that are no text, such as gzip's with its times, do not name a test: all processes
-    that run the tests must collect the same."""
+    """Leave bytes that are not ASCII out of the names of tests. gzip's bytes contain the time, but
+    all worker processes must collect the same names."""
     return argname if isinstance(val, bytes) and not val.isascii() else None
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say how to run the tests in this order again; what was skipped, and for want of what."""
+    """Print the seed that repeats the order of the tests, and the reasons of skipped tests."""
     if seed := config.option.order_seed:
         terminalreporter.write_line(f"order of the tests: --order-seed {seed}")
     reports = terminalreporter.stats.get("skipped", [])
@@ -116,19 +116,19 @@ def pytest_terminal_summary(
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """The folder of real corpora (multi30k, sts, sick, ppdb); without it tests are skipped."""
+    """The folder of real corpora (multi30k, sts, sick, ppdb). Without it, the test is skipped."""
     return real_data(DATA / "multi30k").parent
 
 
 @pytest.fixture(scope="session")
 def nmt_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small model, Czech to English, trained on the sample; do not change it."""
+    """A small Czech–English model, trained on the sample. Do not change it."""
     return made_once(tmp_path_factory, "small-model", train_small_model) / "model"
 
 
 @pytest.fixture(scope="session")
 def hub_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder of a small model of a family, in Hugging Face's format; do not change it."""
+    """Returns the folder of a family's small model. Do not change the folder."""
 
     def get(family: str) -> Path:
         def fill(folder: Path) -> None:
@@ -143,7 +143,7 @@ def hub_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 
 @pytest.fixture(scope="session")
 def parser(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The folder of a small pipeline of spaCy; do not change it."""
+    """The folder of a small spaCy pipeline. Do not change it."""
     from tests.models.parsers import train_parser
 
     return train_parser(tmp_path_factory.mktemp("parser") / "parser")
@@ -165,21 +165,21 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[list[str]]:
-    """Beam options that lead to an S3 on loopback."""
+    """Beam options of an S3 emulator on this machine."""
     with object_store() as options:
         yield options
 
 
 @pytest.fixture(scope="session")
 def google() -> Iterator[GoogleStore]:
-    """A gs:// on loopback."""
+    """An emulator of Google's object store on this machine."""
     with google_store.google_store() as store:
         yield store
 
 
 @pytest.fixture
 def gs(google: GoogleStore, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Beam options that lead to a gs:// on loopback: none, the environment does."""
+    """Set the variables of Google's emulator. The Beam options are empty."""
     for name, value in google.env.items():
         monkeypatch.setenv(name, value)
     return []
@@ -187,7 +187,7 @@ def gs(google: GoogleStore, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def empty_cache(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty cache of the user's, but for converted models."""
+    """Set a user's cache that contains only converted models."""
     (tmp_path / "cache" / NMT).parent.mkdir(parents=True)
     (tmp_path / "cache" / NMT).symlink_to(cache / NMT)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -195,20 +195,20 @@ def empty_cache(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def bucket(s3: list[str], empty_cache: None, tmp_path: Path) -> str:
-    """A folder in an S3 that this process is connected to, and an empty cache of copies."""
+    """A folder in S3. This process is connected to S3, and the cache has no copies."""
     connect(s3)
     return f"{BUCKET}/{tmp_path.name}"
 
 
 @pytest.fixture
 def google_bucket(gs: list[str], empty_cache: None, tmp_path: Path) -> str:
-    """The same in a gs://."""
+    """A folder in Google's store. Otherwise as `bucket`."""
     connect(gs)
     return f"{google_store.BUCKET}/{tmp_path.name}"
 
 
 @pytest.fixture(params=["s3", "gs"])
 def stored(request: pytest.FixtureRequest) -> tuple[str, list[str]]:
-    """A folder in each kind of object store, as `bucket`, and the Beam options that lead there."""
+    """A folder in each kind of object store, as `bucket`, with the Beam options of the store."""
     bucket = "bucket" if request.param == "s3" else "google_bucket"
     return request.getfixturevalue(bucket), request.getfixturevalue(request.param)

@@ -1,9 +1,9 @@
-"""Runs everything that tests, one make target after the other, and ends with a table.
+"""Runs all make targets that test, one after the other, and prints a table of the results.
 
     python -m tests.everything [TARGET…]
 
-It goes on after a failure; the exit code is 0 if something passed and nothing failed. Without
-arguments, a target is skipped if this machine lacks a program that it needs. What is named, runs.
+A failure does not end the run. The exit code is 0 if a target passed and no target failed. Without
+arguments, targets are skipped if a program that they need is missing. Named targets always run.
 """
 
 import os
@@ -46,7 +46,7 @@ TARGETS = (
 
 @dataclass(frozen=True)
 class Ended:
-    """How a target ended, and what is to be said of that."""
+    """The result of a target, with remarks."""
 
     name: str
     result: str
@@ -55,13 +55,13 @@ class Ended:
 
 
 def run(target: Target) -> Ended:
-    """Run a target, with all that it prints."""
+    """Run a target, and print its output."""
     print(f"\n=== {target.name}", flush=True)
     began, said = time.monotonic(), b""
     both = subprocess.PIPE, subprocess.STDOUT
     process = subprocess.Popen(target.command(), cwd=ROOT, stdout=both[0], stderr=both[1])
     assert process.stdout is not None
-    while piece := os.read(process.stdout.fileno(), 1 << 16):  # dots come without a line's end
+    while piece := os.read(process.stdout.fileno(), 1 << 16):  # shows dots before a line ends
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         said += piece
@@ -71,7 +71,7 @@ def run(target: Target) -> Ended:
 
 
 def remarks(said: str, code: int) -> str:
-    """What failed, what was skipped and why, in the words of pytest and of its summary here."""
+    """Return pytest's lines about failed and skipped tests, or the last line of the output."""
     lines = [line.strip() for line in re.sub(r"\x1b\[[\d;]*m", "", said).splitlines()]
     closing = [line for line in lines if re.fullmatch(r"=* ?\d+ \w+.* in [\d.]+s.*", line)]
     why = [line for line in lines if re.match(r"\d+ skipped: ", line)]
@@ -84,7 +84,7 @@ def remarks(said: str, code: int) -> str:
 
 
 def main(names: Sequence[str], targets: Sequence[Target] = TARGETS) -> int:
-    """Run the named targets, or all."""
+    """Run the named targets, or all targets, and return the exit code."""
     known = {target.name: target for target in targets}
     if unknown := [name for name in names if name not in known]:
         print(f"no target {', '.join(unknown)}; choose among {', '.join(known)}", file=sys.stderr)
@@ -107,7 +107,7 @@ RESULTS = ("passed", "FAILED", "skipped")
 
 
 def show(ended: Sequence[Ended]) -> None:
-    """Print the table."""
+    """Print the table of results."""
     table = Table("target", "result", "seconds", "remarks")
     for each in ended:
         table.add_row(each.name, each.result, f"{each.seconds:,.0f}", each.remarks)

@@ -1,4 +1,4 @@
-"""A small fairseq model in the form of published ones: BPE codes, dictionaries, `model.pt`."""
+"""A small fairseq model with the files of published models: BPE codes, dictionaries, `model.pt`."""
 
 import argparse
 import itertools
@@ -18,7 +18,7 @@ _SIZES = {"embed_dim": 64, "ffn_embed_dim": 128, "layers": 2, "attention_heads":
 
 
 def learn_codes(words: Counter[str], fast: bool = False) -> str:
-    """Learn BPE codes, in subword-nmt's form or fastBPE's (pairs of equal counts: any order)."""
+    """Learn BPE codes, and return them in subword-nmt's format or, with `fast`, fastBPE's."""
     parts = {word: [*word[:-1], f"{word[-1]}</w>"] for word in words}
     lines = [] if fast else ["#version: 0.2"]
     for _ in range(MERGES):
@@ -40,7 +40,7 @@ def learn_codes(words: Counter[str], fast: bool = False) -> str:
 
 
 def make(folder: Path, *, fast: bool = False, joined: bool = False, steps: int = 0) -> Path:
-    """Write a folder with `model.pt`, trained for some steps."""
+    """Write a model folder, whose `model.pt` is trained for `steps`."""
     import sacremoses
 
     torch.manual_seed(1)
@@ -76,11 +76,11 @@ def write_network(folder: Path, subwords: MosesBpe, joined: bool, steps: int) ->
     )  # fmt: skip
     task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
     network = fairseq.models.transformer.TransformerModel.build_model(settings, task)
-    for parameter in network.parameters():  # so that random weights say something, too
+    for parameter in network.parameters():  # so that untrained weights give different translations
         parameter.data *= 1.5
 
     class Network:
-        """Called as Transformers' networks are."""
+        """The network with the call signature of Transformers."""
 
         config = SimpleNamespace(pad_token_id=source.pad())
         parameters, train = network.parameters, network.train

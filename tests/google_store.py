@@ -1,6 +1,6 @@
-"""A gs:// on loopback: the emulator in threads of this process, with a bucket `paraloom`.
+"""An emulator of Google's object store in threads of this process, with a bucket `paraloom`.
 
-The server also gives out the tokens of a made service account, counts requests, and can be slow.
+The server also issues tokens for a made-up service account, counts requests, and can be slow.
 """
 
 import json
@@ -22,9 +22,9 @@ class GoogleStore:
     """The running emulator.
 
     Attributes:
-        env: environment variables that lead Google's client there.
-        requests: requests so far, by method and kind of path.
-        delay: seconds that each answer takes longer.
+        env: environment variables that connect Google's client to the emulator.
+        requests: number of requests so far, by method and kind of path.
+        delay: seconds by which each answer is delayed.
     """
 
     def __init__(self, env: dict[str, str]):
@@ -35,7 +35,7 @@ class GoogleStore:
 
 @contextmanager
 def google_store() -> Iterator[GoogleStore]:
-    """The running emulator."""
+    """Run the emulator."""
     from gcp_storage_emulator.handlers.buckets import create_bucket
     from gcp_storage_emulator.server import RequestHandler
     from gcp_storage_emulator.storage import Storage
@@ -44,7 +44,7 @@ def google_store() -> Iterator[GoogleStore]:
 
     class Memory(Storage):  # type: ignore[misc]
         def _write_config_to_file(self) -> None:
-            """It would write the names of all objects anew with each of them."""
+            """Do nothing. The original writes the names of all objects for each new object."""
 
     class Handler(RequestHandler):  # type: ignore[misc]
         protocol_version = "HTTP/1.1"  # keep connections, as Google does
@@ -120,7 +120,7 @@ def _kind(path: str) -> str:
 
 
 def _account(token_uri: str) -> dict[str, str]:
-    """A service account of nobody."""
+    """Return a made-up service account."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
 

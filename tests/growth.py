@@ -1,4 +1,4 @@
-"""Bitext in five formats that changes at random, as corpora do that grow."""
+"""Bitext in five formats, with random changes like the changes of growing corpora."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from paraloom.beam_jobs.bitext import Paths
 Pair = tuple[str, str]
 Files = dict[str, list[Pair]]
 KINDS = 8
-"""Ways of `change`."""
+"""Number of ways in which `change` changes files."""
 
 
 def lines(path: Path, rows: list[str]) -> Path:
@@ -53,7 +53,7 @@ WRITERS: list[Write] = [tsv, moses, jsonl, parquet, tmx]
 
 
 def write_files(write: Write, folder: Path, files: Files) -> Paths:
-    """Write all files, in the order of their names; `input.paths` of these."""
+    """Write all files in the order of their names, and return their `input.paths`."""
     folder.mkdir()
     written = [str(write(folder / name, files[name])) for name in sorted(files)]
     if write is moses:
@@ -62,7 +62,7 @@ def write_files(write: Write, folder: Path, files: Files) -> Paths:
 
 
 def change(random: Random, files: Files, number: int, pair: Callable[[], Pair]) -> None:
-    """Change a file, which always has a row, or the files: in one of 8 ways, by `number`."""
+    """Change, add or remove a file in one of 8 ways, by `number`. No file becomes empty."""
     rows = files[random.choice(sorted(files))]
     at = random.randrange(len(rows))
     source, reference = rows[at]

@@ -1,6 +1,6 @@
-"""Names of the small models that `tests.hub_models` makes, and what stands beside their folders.
+"""Names and expected results of the small models that `tests.hub_models` makes.
 
-Only where a model is made, Transformers is imported, which takes seconds.
+This module does not import Transformers, which takes seconds.
 """
 
 import json
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 NAMES = ("marian", "marian2", "m2m100", "nllb", "mbart25", "mbart50", "madlad", "t5", "mt5")
 LONGEST = 60
-"""Most subwords of a translation."""
+"""Maximum number of subwords in a translation."""
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -17,20 +17,20 @@ def write_json(path: Path, value: Any) -> None:
 
 
 class Expected(NamedTuple):
-    """What Transformers gives for a pair."""
+    """Transformers' results for a pair."""
 
     source: str
     reference: str
     hypotheses: list[list[str]]
-    """Of a beam of 12, best first; without tag and end of sentence."""
+    """Subwords of the 12 best translations, best first, without tag and end of sentence."""
     score: float
-    """The mean log probability of the best one's subwords, end of sentence included."""
+    """Mean log probability of the best translation's subwords, including the end of sentence."""
     ended: bool
-    """Whether the best one ends."""
+    """Whether the best translation has an end of sentence."""
     reference_score: float
 
 
 def expected_of(folder: Path) -> list[Expected]:
-    """What `tests.hub_models.make` found Transformers to give."""
+    """Read the results that `tests.hub_models.make` wrote."""
     rows = json.loads((folder.parent / f"{folder.name}.json").read_text())
     return [Expected(*row) for row in rows]

@@ -1,6 +1,6 @@
-"""Small translation models in Hugging Face's format, one of each family, trained here in seconds.
+"""Trains a small translation model of each family in seconds, in Hugging Face's format.
 
-Files are written as the Hub has them, without the code that is tested.
+The files are like the Hub's files, and are written without the tested code.
 """
 
 import json
@@ -36,22 +36,22 @@ from tests.small_model import SEED, TEXTS, new_pairs, short_pairs
 PIECES = 300
 PAIRS = 1000
 STEPS = {"marian": 150, "marian2": 150, "madlad": 100, "t5": 100, "mt5": 100}
-"""Of training; fewer give these the same translation for every source."""
+"""Training steps. With fewer steps, these models translate all sources alike."""
 SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 MARIAN_README = "---\nlicense: cc-by-4.0\nlanguage: [cs, en]\n---\n# A small model\n"
 
 
 class Example(NamedTuple):
-    """What a family makes of a pair, as ids: written out here, not by the code that is tested."""
+    """A pair as ids in the format of a model family, computed without the tested code."""
 
     source: list[int]
     start: list[int]
-    """The decoder's first inputs; all but the first are forced."""
+    """The first input of the decoder, and the tokens that are forced after this input."""
     target: list[int]
 
 
 class Made(NamedTuple):
-    """A network, its vocabulary by id, and the ids of texts."""
+    """A network, its vocabulary by id, and the function that makes an `Example` of a pair."""
 
     network: Any
     tokens: list[str]
@@ -59,7 +59,7 @@ class Made(NamedTuple):
 
 
 def pairs() -> list[tuple[str, str]]:
-    """The pairs that models are trained on."""
+    """Return the pairs on which models are trained."""
     return list(islice(short_pairs(), TEXTS, TEXTS + PAIRS))
 
 
@@ -102,7 +102,7 @@ LAYERS: dict[str, Any] = {
 
 
 def marian(folder: Path, *, separate: bool = False) -> Made:
-    """Two SentencePiece models and one vocabulary, or `separate` ones of one size; `<pad>` last."""
+    """Two SentencePiece models, and one vocabulary or two (`separate`), with `<pad>` at the end."""
     names = ("source.spm", "target.spm")
     spms = []
     for side, name in enumerate(names):
@@ -167,7 +167,7 @@ def nllb(folder: Path) -> Made:
 
 
 def tagged(spm: Path, tokens: list[str], source: str, target: str) -> Callable[..., Example]:
-    """`tag X </s>`, and a translation that starts with a tag."""
+    """Return a function for examples with `tag X </s>` as source and a tag before the target."""
     model, ids = load(spm), {token: number for number, token in enumerate(tokens)}
 
     def numbers(text: str) -> list[int]:
@@ -180,7 +180,7 @@ def tagged(spm: Path, tokens: list[str], source: str, target: str) -> Callable[.
 
 
 def mbart50(folder: Path) -> Made:
-    """tokenizer.json alone."""
+    """tokenizer.json, without a SentencePiece model."""
     from transformers import MBart50Tokenizer
 
     spm = joint(folder)
@@ -191,14 +191,14 @@ def mbart50(folder: Path) -> Made:
     tokens = [*SPECIALS, *all_pieces(spm)[3:], *MBART50_CODES, "<mask>"]
     config = MBartConfig(**SMALL, **LAYERS, vocab_size=len(tokens) + 1, scale_embedding=True,
                          decoder_start_token_id=2, forced_eos_token_id=2)  # fmt: skip
-    spm.rename(folder.parent / f"{folder.name}.spm")  # not among the model's files
+    spm.rename(folder.parent / f"{folder.name}.spm")  # out of the model's folder
     network = MBartForConditionalGeneration(config)
     example = tagged(folder.parent / f"{folder.name}.spm", tokens, "cs_CZ", "en_XX")
     return Made(network, tokens, example)
 
 
 def mbart25(folder: Path) -> Made:
-    """`X </s> tag`; the decoder starts with the tag."""
+    """The source is `X </s> tag`, and the decoder starts with the target's tag."""
     spm = joint(folder)
     tokens = [*SPECIALS, *all_pieces(spm)[3:], *MBART25_CODES, "<mask>"]
     write_json(folder / "tokenizer_config.json", {"tokenizer_class": "MBartTokenizer"})
@@ -218,7 +218,7 @@ T5_SIZE: dict[str, Any] = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 
 
 
 def madlad(folder: Path) -> Made:
-    """T5 1.1: gated layers, logits that are not scaled; a tag; `<s>` pads, `<unk>` starts."""
+    """T5 1.1 (gated layers, unscaled logits) with a tag, padding `<s>` and start token `<unk>`."""
     symbols = "<2en>,<2cs>,<2zh_Hant>"
     path = joint(folder, "spiece.model", user_defined_symbols=symbols)
     spm = load(path)
@@ -237,10 +237,10 @@ PROMPT = "translate Czech to English: "
 
 
 def prompted(folder: Path, config: Any, network: Any) -> Made:
-    """No tags: a prompt, which the config has for a pair of languages."""
+    """Instead of a tag, the source has a prompt, which is in the config for two languages."""
     path = joint(folder, "spiece.model", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     spm = load(path)
-    config.vocab_size = spm.get_piece_size() + 100  # and the sentinels `<extra_id_…>`
+    config.vocab_size = spm.get_piece_size() + 100  # with the sentinels `<extra_id_…>`
     config.task_specific_params = {
         "summarization": {"prefix": "summarize: "},
         "translation_cs_to_en": {"prefix": PROMPT},
@@ -254,12 +254,12 @@ def prompted(folder: Path, config: Any, network: Any) -> Made:
 
 
 def t5(folder: Path) -> Made:
-    """The first T5: logits that are scaled, and one matrix for subwords in and out."""
+    """T5 1.0: scaled logits, and one matrix for input and output."""
     return prompted(folder, T5Config(**T5_SIZE), T5ForConditionalGeneration)
 
 
 def mt5(folder: Path) -> Made:
-    """Gated layers, logits that are not scaled."""
+    """Gated layers and unscaled logits."""
     return prompted(folder, MT5Config(**T5_SIZE), MT5ForConditionalGeneration)
 
 
@@ -268,7 +268,7 @@ FAMILIES = dict(zip(NAMES, MAKERS, strict=True))
 
 
 def make(family: str, folder: Path, sentences: int = 40) -> None:
-    """Train a small model of a family; write its folder, and what is expected of it."""
+    """Train a small model of a family, and write its folder and the expected results."""
     torch.manual_seed(SEED)
     folder.mkdir(parents=True, exist_ok=True)
     threads = torch.get_num_threads()
@@ -284,12 +284,12 @@ def make(family: str, folder: Path, sentences: int = 40) -> None:
 
 @torch.inference_mode()
 def expect(made: Made, of: Sequence[tuple[str, str]]) -> list[Expected]:
-    """Translate with `generate`, and score with the network itself."""
+    """Return expected results: translations of `generate`, and scores of the network."""
     examples = [made.example(*pair) for pair in of]
     start = examples[0].start
     config = made.network.config
     is_marian = isinstance(config, MarianConfig)
-    generation: Any = GenerationConfig  # transformers leaves its functions untyped
+    generation: Any = GenerationConfig  # without type annotations
     settings = generation(
         num_beams=12, num_return_sequences=12, early_stopping=True, length_penalty=1.0,
         max_new_tokens=LONGEST + len(start) - 1, decoder_start_token_id=start[0],
@@ -316,12 +316,12 @@ def expect(made: Made, of: Sequence[tuple[str, str]]) -> list[Expected]:
 
 
 def _cut(row: list[int], eos: int) -> tuple[list[int], bool]:
-    """Ids before the end of sentence, and whether there is one."""
+    """Return the ids before the end of sentence, and whether the row has this end."""
     return (row[: row.index(eos)], True) if eos in row else (row, False)
 
 
 def mean_log_probs(made: Made, examples: Sequence[Example]) -> list[float]:
-    """log p of targets, end of sentence included, per subword."""
+    """Return each target's mean log p of its subwords, including the end of sentence."""
     config = made.network.config
     ids, mask = padded([example.source for example in examples], config.pad_token_id)
     rows = [[*example.start, *example.target[:-1]] for example in examples]
@@ -371,7 +371,7 @@ def train(made: Made, steps: int, size: int = 48) -> None:
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows as one tensor, and its mask."""
+    """Return the padded rows as a tensor, and the mask of the tensor."""
     longest = max(map(len, rows))
     ids = torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
     mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])

@@ -1,4 +1,4 @@
-"""A validator for the part of JSON Schema that pydantic writes; unknown properties are errors."""
+"""A validator for the part of JSON Schema that pydantic writes. Unknown properties are errors."""
 
 import json
 from typing import Any
@@ -15,12 +15,12 @@ TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 SCHEMA = json.loads(RESULTS.read_text(encoding="utf-8"))
-"""The schema of what `--json` writes, as it is checked in."""
+"""The committed schema of the output of `--json`."""
 ABOUT = {"description", "readOnly", "default", "title"}
 
 
 def errors(value: Any, schema: dict[str, Any], whole: dict[str, Any], at: str = "") -> list[str]:
-    """Where and why a value is not of the schema; `whole` has the definitions."""
+    """Return where and why a value violates the schema. `whole` has the definitions."""
     if "$ref" in schema:
         return errors(value, whole["$defs"][schema["$ref"].rpartition("/")[2]], whole, at)
     if "anyOf" in schema:
@@ -56,5 +56,5 @@ def errors(value: Any, schema: dict[str, Any], whole: dict[str, Any], at: str = 
 
 
 def errors_of(command: str, values: Any) -> list[str]:
-    """The errors of the results of a command."""
+    """Return the errors in the results of a command."""
     return errors(values, SCHEMA["properties"][command], SCHEMA)

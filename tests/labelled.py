@@ -1,4 +1,4 @@
-"""Labelled pairs made on the spot: in memory, and in files in the form of SICK."""
+"""Made-up labelled pairs, in memory and in files of SICK's format."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,14 +23,14 @@ def labelled(
     name: str = "made",
     **more: Any,
 ) -> LabelledPairs:
-    """A data set of given pairs."""
+    """Return a data set of the given pairs."""
     sides = {"first": pa.array(first), "second": pa.array(second)}
     scores = np.asarray(scores, np.float64)
     return LabelledPairs(group=group, name=name, **sides, scores=scores, **more)
 
 
 def write_sick(folder: Path, **rows: int) -> Path:
-    """A folder like SICK's, in which a pair's label is how many words its sides share."""
+    """Write a folder like SICK's. A pair's label is 1 plus the number of shared words."""
     random = np.random.default_rng(0)
     folder.mkdir(parents=True)
     for name, count in rows.items():

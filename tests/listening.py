@@ -7,7 +7,7 @@ import psutil
 
 
 def listening(pid: int) -> set[str]:
-    """The addresses, with ports, of the listening TCP sockets of a process and its children."""
+    """Return addresses and ports at which a process and its children listen for TCP."""
     found = set()
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
@@ -20,7 +20,7 @@ def listening(pid: int) -> set[str]:
 
 
 def exposed(addresses: set[str]) -> set[str]:
-    """Those of the addresses that other machines can reach."""
+    """Return the addresses that other machines can reach."""
     hosts = {address: ip_address(address.split()[0]) for address in addresses}
     for address, host in hosts.items():
         if host.version == 6 and host.ipv4_mapped:

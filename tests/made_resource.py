@@ -1,4 +1,4 @@
-"""A resource of a scorer, as its stage makes it from a few references, without a run."""
+"""Lets a stage make the resource of a scorer from a few references, without a whole run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.shards import accepted
 
 
 def ingested(folder: Path, references: Sequence[str], **score: object) -> Run:
-    """A run that has ingested some references; `score` are keys of its configuration."""
+    """Return a run that has ingested references. `score` has keys of the section `score`."""
     rows = len(references)
     columns = [[f"id-{i}" for i in range(rows)], ["zdroj"] * rows, list(references)]
     accepted(folder / "ingest", "part-0", pa.table(columns, schema=schema.INGEST), "key")
@@ -42,7 +42,7 @@ def make_stage(run: Run, stage: Stage) -> None:
 
 
 def made_resource(folder: Path, stage: Stage, scorer: str, references: Sequence[str]) -> Path:
-    """What the scorer opens, after its stage has made it."""
+    """Make the scorer's resource, and return the path that the scorer opens."""
     run = ingested(folder, references, scorers=["translation_score", scorer])
     assert stage.enabled(run.config)
     stage.make(run, "key")

@@ -1,4 +1,4 @@
-"""Small models in Marian's own format: what `tests.hub_models` makes, under Marian's names."""
+"""Small models in Marian's own format, trained as in `tests.hub_models`."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ from tests.hub_models import (
 )
 
 MARIANS: dict[str, Any] = {"bos_id": -1, "eos_id": 0, "unk_id": 1, "character_coverage": 1.0}
-"""How Marian trains SentencePiece."""
+"""Marian's options for the training of SentencePiece."""
 SETTINGS: dict[str, Any] = {
     "type": "transformer", "tied-embeddings": False, "tied-embeddings-src": False,
     "tied-embeddings-all": True, "dec-depth": 2, "enc-depth": 2, "dim-emb": 32,
@@ -37,9 +37,9 @@ SETTINGS: dict[str, Any] = {
 
 
 def make(folder: Path, form: str = "spm", steps: int = 0, **sizes: Any) -> Made:
-    """Write a model, trained for some steps: with `vocab.spm` ("spm") or as OPUS-MT does ("opus").
+    """Train and write a model, with `vocab.spm` (form "spm") or with OPUS-MT's files ("opus").
 
-    The source has the tag `>>eng<<` in the second form.
+    In the form "opus", the source has the tag `>>eng<<`.
     """
     torch.manual_seed(1)
     folder.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def make(folder: Path, form: str = "spm", steps: int = 0, **sizes: Any) -> Made:
 
 
 def as_opus(folder: Path, out: Path) -> Path:
-    """The model of a folder with `vocab.spm` in the form of OPUS-MT, without a tag."""
+    """Copy a model with `vocab.spm` to a folder with OPUS-MT's files, without a tag."""
     out.mkdir()
     for name in ("source.spm", "target.spm"):
         (out / name).write_bytes((folder / "vocab.spm").read_bytes())
@@ -113,7 +113,7 @@ def as_opus(folder: Path, out: Path) -> Path:
 
 
 def _like_marian(network: Any, pad: int) -> None:
-    """Marian's positions, and its first input to the decoder: zeros, which nothing trains."""
+    """Set Marian's positions, and its first decoder input: zeros, which are not trained."""
     half = network.config.d_model // 2
     rates = np.exp(np.arange(half) * -np.log(10000) / (half - 1))
     angles = torch.tensor(np.arange(128)[:, None] * rates)
@@ -125,11 +125,11 @@ def _like_marian(network: Any, pad: int) -> None:
     keep[pad] = 0
     shared.data.mul_(keep)
     shared.register_hook(lambda gradient: gradient * keep)
-    network.final_logits_bias[0, pad] = -1e4  # Marian has no such subword
+    network.final_logits_bias[0, pad] = -1e4  # Marian has no padding subword
 
 
 def weights_of(network: Any, pad: int) -> dict[str, Any]:
-    """A network's weights under Marian's names."""
+    """Return a network's weights under Marian's names."""
     weights = {name: weight.detach().numpy() for name, weight in network.state_dict().items()}
     found = {"Wemb": weights["model.shared.weight"][:pad],
              "decoder_ff_logit_out_b": weights["final_logits_bias"][:, :pad]}  # fmt: skip
@@ -155,7 +155,7 @@ def weights_of(network: Any, pad: int) -> dict[str, Any]:
 
 
 def save(path: Path, weights: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Write weights and settings as Marian does, which fills up with zeros."""
+    """Write weights and settings. As in Marian, zeros fill up the settings."""
     text = yaml.safe_dump(settings).encode()
     text += b"\0" * (256 - len(text) % 256)
     np.savez(path, **{**weights, "special:model.yml": np.frombuffer(text, np.int8)})

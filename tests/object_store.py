@@ -1,4 +1,4 @@
-"""An S3 on loopback: moto's server in a thread of this process, with a bucket `paraloom`."""
+"""An emulator of S3: moto's server in a thread of this process, with a bucket `paraloom`."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 
 @contextmanager
 def object_store() -> Iterator[list[str]]:
-    """The Beam options that lead to the server; the environment holds its keys meanwhile."""
+    """Run the server, set its keys in the environment, and yield the server's Beam options."""
     import boto3
     from moto.server import ThreadedMotoServer
 

@@ -1,4 +1,4 @@
-"""What a test run makes once, whatever the number of its worker processes."""
+"""Folders that a test run makes once, whatever the number of its worker processes."""
 
 import os
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from filelock import FileLock
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """The folder that `make` fills, in the first worker process that asks for it; do not change it.
+    """Return a folder that `make` has filled. Do not change the folder.
 
-    The other worker processes of pytest-xdist wait until it is made.
+    The first worker process that needs the folder makes it. Other worker processes wait.
     """
     root = factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a folder of its own below the run's
+    if "PYTEST_XDIST_WORKER" in os.environ:  # a worker's folder is below the run's folder
         root = root.parent
     folder, made = root / name, root / f".{name}.made"
     with FileLock(f"{folder}.lock"):

@@ -1,9 +1,9 @@
-"""The tests as they run on other machines: `make test-portable`.
+"""Runs the tests as on other machines: `make test-portable`.
 
-Each pass has its own instructions, threads, locale, time zone and order of the tests, another
-model that the tests train, and a path with spaces for the checkout, for temporary files and for
-the home folder. A pass runs what `make test` runs; `--short` runs the files in `SHORT` in the
-first pass.
+Each pass has its own CPU instructions, number of threads, locale, time zone, order of the tests,
+and seed of the trained model. The checkout, temporary files and the home folder have paths with
+spaces. A pass runs the tests of `make test`. With `--short`, only the first pass runs, with the
+files in `SHORT`.
 """
 
 import argparse
@@ -28,7 +28,7 @@ PASSES = {
         "ARROW_USER_SIMD_LEVEL": "NONE",
         "OMP_NUM_THREADS": "1",
         "LC_ALL": "C",
-        "TZ": "Pacific/Chatham",  # 12:45 or 13:45 hours before UTC
+        "TZ": "Pacific/Chatham",  # 12:45 or 13:45 hours ahead of UTC
         "PARALOOM_TEST_SEED": "2",
     },
     "AVX2, three threads": {
@@ -39,13 +39,13 @@ PASSES = {
         "OPENBLAS_CORETYPE": "Haswell",
         "ARROW_USER_SIMD_LEVEL": "AVX2",
         "OMP_NUM_THREADS": "3",
-        "OMP_WAIT_POLICY": "PASSIVE",  # threads that wait leave the cores to others
+        "OMP_WAIT_POLICY": "PASSIVE",  # waiting threads free their cores
         "LC_ALL": "C.UTF-8",
         "TZ": "America/St_Johns",
         "PARALOOM_TEST_SEED": "3",
     },
 }
-"""Variables that libraries read on x86-64; other processors have no other instructions to try."""
+"""Environment variables of each pass. On x86-64, some of them choose CPU instructions."""
 
 SHORT = (
     "tests/models/embeddings/encoders",
@@ -59,18 +59,18 @@ SHORT = (
 
 
 def copy_checkout(folder: Path) -> None:
-    """Copy the files that git knows, or would add; `.venv` is a link."""
+    """Copy the files that git does not ignore, and link to `.venv`."""
     listed = ("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
     names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for name in filter(None, names.split("\0")):
-        if (ROOT / name).exists():  # it is not about to be removed
+        if (ROOT / name).exists():  # git lists removed files, too
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
     (folder / ".venv").symlink_to((ROOT / ".venv").resolve())
 
 
 def run_pass(variables: dict[str, str], tests: list[str], workers: int, seed: int) -> int:
-    """The exit code of pytest on a copy of the checkout."""
+    """Run pytest on a copy of the checkout, and return the exit code."""
     with tempfile.TemporaryDirectory(prefix="paraloom ě ") as place:
         folders = {name: Path(place, name) for name in ("a checkout", "HOME", "TMPDIR")}
         for folder in folders.values():
@@ -85,9 +85,9 @@ def run_pass(variables: dict[str, str], tests: list[str], workers: int, seed: in
 
 
 def main() -> int:
-    """The exit code: 0 if all passes were green."""
+    """Run the passes, and return the exit code: 0 if no pass failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--short", action="store_true", help="a minute of it, as in CI")
+    parser.add_argument("--short", action="store_true", help="only the first pass, with few files")
     parser.add_argument("--seed", type=int, default=Random().randrange(10**6))
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("tests", nargs="*", help="files or options of pytest instead of all tests")

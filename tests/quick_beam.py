@@ -1,4 +1,4 @@
-"""Beam without what it repeats hundreds of times for a job: a small one takes half the CPU time."""
+"""Caches what Beam computes hundreds of times per job. Small jobs take half the CPU time."""
 
 from copy import deepcopy
 from functools import cache
@@ -11,7 +11,7 @@ from apache_beam.transforms import core
 
 
 def make_quick(patch: pytest.MonkeyPatch) -> None:
-    """Flags are parsed once for each class of options, the methods of a DoFn inspected once."""
+    """Parse flags once for each class of options, and inspect each method of a DoFn once."""
     inspect, inspected = core.get_function_args_defaults, cache(core.get_function_args_defaults)
     parsed = cache(lambda kind, flags: kind(flags)._visible_options)
     view_as = PipelineOptions.view_as
@@ -23,7 +23,7 @@ def make_quick(patch: pytest.MonkeyPatch) -> None:
         return names[1:], list(defaults)  # without self
 
     def view(self: Any, kind: Any) -> Any:
-        if self._flags is None:  # those of the command line
+        if self._flags is None:  # Beam reads flags in sys.argv
             return view_as(self, kind)
         own = deepcopy(parsed(kind, tuple(self._flags)))
         for name, value in vars(own).items():

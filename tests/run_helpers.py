@@ -1,4 +1,4 @@
-"""The real command, in a process of its own or in this one, and what it leaves."""
+"""Helpers that run the real command, in a new process or in this process, and read its results."""
 
 import json
 import os
@@ -30,11 +30,11 @@ from paraloom.pipeline.stages import folder_of
 Capsys = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
 Runs = Callable[..., list[str]]
-"""What the fixture `runs` gives."""
+"""The type of the fixture `runs`."""
 HubModel = Callable[[str], Path]
-"""What the fixture `hub_model` gives."""
+"""The type of the fixture `hub_model`."""
 WriteConfig = Callable[..., Path]
-"""What the fixture `write_config` gives."""
+"""The type of the fixture `write_config`."""
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -44,13 +44,13 @@ ONE = ["--", "--direct_num_workers", "1"]
 
 
 def needs(*libraries: str) -> pytest.MarkDecorator:
-    """A mark for `pytestmark`. Unlike `pytest.importorskip` it imports nothing."""
+    """Return a mark for `pytestmark`. Unlike `pytest.importorskip`, it imports nothing."""
     missing = [name for name in libraries if find_spec(name) is None]
     return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 
 
 def calls_of(monkeypatch: Patch, owner: object, name: str) -> list[Any]:
-    """The first arguments of all calls of a function from here on; it works as before."""
+    """Record the first argument of each later call of a function, which works as before."""
     calls, whole = list[Any](), getattr(owner, name)
 
     def recorded(first: Any, *more: Any, **named: Any) -> Any:
@@ -62,14 +62,14 @@ def calls_of(monkeypatch: Patch, owner: object, name: str) -> list[Any]:
 
 
 def small_config(run: Path | str, text: Path | str, **changes: Any) -> dict[str, Any]:
-    """The values of a configuration for a file of tabs, without a translation model."""
+    """Return a configuration for a tab-separated file, without a translation model."""
     score = "trigram_overlap"
     values: dict[str, Any] = {"run": str(run), "input": {"format": "tsv", "paths": [str(text)]}}
     return {**values, "score": {"scorers": [score]}, "select": {"by": score}, **changes}
 
 
 def started(*arguments: str, cwd: Path = ROOT, env: Any = (), **how: Any) -> subprocess.Popen[str]:
-    """The real command in a process group of its own, with variables besides its own ones."""
+    """Start the command in a new process group. `env` adds environment variables."""
     paths = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     return subprocess.Popen(
         [sys.executable, "-m", "paraloom.pipeline.cli", *arguments],
@@ -82,48 +82,48 @@ def started(*arguments: str, cwd: Path = ROOT, env: Any = (), **how: Any) -> sub
 
 
 def popen(name: str, folder: Path, *more: str) -> subprocess.Popen[str]:
-    """The same with the configuration in a folder."""
+    """Start the command with the configuration in a folder."""
     return started(name, "--config", str(folder / "config.yaml"), *(more or ONE))
 
 
 def kill_in(stage: str, folder: Path, after: str, command: str = "select") -> list[str]:
-    """Kill all processes of the command once `after` matches files of the stage: what it began."""
+    """Kill the command once `after` matches files of the stage. Return the started stages."""
     process = popen(command, folder)
     while not list((folder / "run" / folder_of(stage)).glob(after)) and process.poll() is None:
         time.sleep(0.001)
     os.killpg(process.pid, signal.SIGKILL)
     _, err = process.communicate()
-    assert process.returncode == -signal.SIGKILL, "it was over before it could be killed"
+    assert process.returncode == -signal.SIGKILL, "the command ended before it was killed"
     assert ran(err)[-1] == stage.removesuffix(".training")
     return ran(err)
 
 
 def command(name: str, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    """The real command, to its end."""
+    """Run the command in a new process, and wait for its end."""
     process = popen(name, folder, *more)
     out, err = process.communicate()
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
 def again(name: str, folder: Path, *more: str) -> int:
-    """The command within this process: its exit code."""
+    """Run the command in this process, and return the exit code."""
     return main([name, "--config", str(folder / "config.yaml"), *more, *ONE])
 
 
 def manifest(folder: Path) -> dict[str, Any]:
-    """manifest.json of a run, as JSON values."""
+    """Return manifest.json of a run, as JSON values."""
     return dict(json.loads((folder / "run" / "manifest.json").read_text()))
 
 
 def record_of(values: dict[str, Any]) -> RunRecord:
-    """The record of a run, as it is read, with keys that each configuration has."""
+    """Return the record of a run from some of its values. Required keys are added."""
     config: dict[str, Any] = {"run": "a", **values.get("config", {})}
     config["input"] = {"format": "tsv", "paths": ["a.tsv"], **(config.get("input") or {})}
     return RunRecord(**{**values, "config": Config.of(config)})
 
 
 def write_record(run: Path, values: dict[str, Any]) -> None:
-    """Write what a run records: run.json, the record of each stage, and manifest.json."""
+    """Write the records of a run: run.json, the record of each stage, and manifest.json."""
     header = {name: of for name, of in values.items() if name not in ("stages", "inputs")}
     header["config"] = record_of({"config": values["config"]}).config.model_dump(mode="json")
     run.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ def write_record(run: Path, values: dict[str, Any]) -> None:
 
 @contextmanager
 def changed_record(run: Path) -> Iterator[dict[str, Any]]:
-    """What a run records, to be changed and written back."""
+    """Yield the records of a run, and write them again after the block has changed them."""
     content = json.loads((run / HEADER).read_text())
     before = {n: (run / folder_of(n) / STAGE_RECORD) for n in read_run(str(run)).stages}
     content["stages"] = {n: json.loads(path.read_text()) for n, path in before.items()}
@@ -149,18 +149,18 @@ def changed_record(run: Path) -> Iterator[dict[str, Any]]:
 
 
 def changed_manifest(folder: Path) -> AbstractContextManager[dict[str, Any]]:
-    """The same of the run in a folder of the other functions."""
+    """Yield the records of the run in `folder`, as `changed_record` does."""
     return changed_record(folder / "run")
 
 
 def table(folder: Path, stage: str, *columns: str) -> pa.Table:
-    """The rows of a stage, in their order."""
+    """Return the rows of a stage, in their order."""
     files = sorted((folder / "run" / folder_of(stage)).glob("*.parquet"))
     return pa.concat_tables([pq.read_table(file, columns=list(columns) or None) for file in files])
 
 
 def rewrite(folder: Path, stage: str, change: Callable[[pa.Table], pa.Table]) -> None:
-    """Write a finished stage's part files anew, as a run that made these rows would have."""
+    """Replace the rows of a finished stage, as if the run had made the changed rows."""
     place = str(folder / "run" / folder_of(stage))
     for receipt in receipts(place):
         (shard,) = receipt.shards
@@ -174,37 +174,37 @@ def rewrite(folder: Path, stage: str, change: Callable[[pa.Table], pa.Table]) ->
 
 @contextmanager
 def refuses(message: str) -> Iterator[None]:
-    """The block ends in an error for users, of one line, that matches."""
+    """Check that the block raises a `UserError` of one line, which matches `message`."""
     with pytest.raises(UserError, match=message) as error:
         yield
     assert "\n" not in str(error.value)
 
 
 def one_line(capsys: Capsys) -> str:
-    """The one line on standard error with which a command ended."""
+    """Return the error of a command, which must be the only line on standard error."""
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("paraloom: ")
     return line
 
 
 def refusal(capsys: Capsys, *arguments: str) -> str:
-    """The one line with which a command ends that refuses to work."""
+    """Run a command that must end with exit code 2, and return its error of one line."""
     assert main(arguments) == 2
     return one_line(capsys)
 
 
 def part_file(folder: Path | str, name: str) -> Path:
-    """The part file with this name, whatever its checksum is."""
+    """Return the part file with this name and any checksum."""
     (found,) = Path(folder).glob(f"{name}-????????.parquet")
     return found
 
 
 def parts(folder: Path) -> dict[str, bytes]:
-    """All part files of a run, and the TSV, with their bytes."""
+    """Return the bytes of the corpus as TSV and of all part files of a run, by path."""
     found = [*(folder / "run").glob("*/**/part-*.parquet"), folder / "run/corpus.tsv.gz"]
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(found)}
 
 
 def ran(text: str) -> list[str]:
-    """The stages that the command said it began."""
+    """Return the stages that a command started, from its output."""
     return [line.removesuffix(" …") for line in text.splitlines() if line.endswith(" …")]

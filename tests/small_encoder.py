@@ -1,4 +1,4 @@
-"""Small encoders of given words or texts, which are not trained."""
+"""Small untrained encoders for given words or texts."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ NUMBERED = [f"w{i}" for i in range(30)]
 
 
 def small_encoder(words: Iterable[str], model: str = "word-avg", **options: Any) -> SentenceEncoder:
-    """An encoder whose vectors have four dimensions, if `options` do not say otherwise."""
+    """Return an encoder. Its vectors have 4 dimensions unless `options` has `dim`."""
     chosen = read_options({"model": model, "dim": 4, **options})
     vocabulary = Vocabulary([*words], tags=chosen.tags)
     torch.manual_seed(0)
@@ -28,7 +28,7 @@ def small_encoder(words: Iterable[str], model: str = "word-avg", **options: Any)
 def encoder_of_texts(
     texts: Sequence[str], model: str = "word-avg", *, language: str = "en", **options: Any
 ) -> SentenceEncoder:
-    """An encoder with the vocabularies of some texts."""
+    """Return an encoder with the vocabularies of some texts."""
     chosen = read_options({"model": model, "dim": 12, **options})
     vocabularies = build_vocabularies(
         [pa.array(texts)], kinds(model), tags=chosen.tags, language=language
@@ -41,5 +41,5 @@ def encoder_of_texts(
 def vocabulary_of(
     batches: Iterable[pa.StringArray], kind: Kind = "words", **limits: Any
 ) -> Vocabulary:
-    """A vocabulary of one kind."""
+    """Return a vocabulary of one kind."""
     return build_vocabularies(batches, [kind], **limits)[kind]

@@ -1,4 +1,4 @@
-"""Short pairs of the sample, and a translation model trained on some of them: it is often wrong."""
+"""Short pairs of the sample, and a translation model trained on them, which is often wrong."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from paraloom.models.nmt.train import train_nmt
 from tests.sample import sample_rows
 
 TEXTS = 600
-"""Pairs of the sample that the model does not see."""
+"""Number of short pairs on which the model is not trained."""
 TRAINED_ON = 3000
 SEED = int(os.environ.get("PARALOOM_TEST_SEED", "1"))
 OPTIONS = NmtTrainingOptions(
@@ -24,7 +24,7 @@ OPTIONS = NmtTrainingOptions(
 
 
 def short_pairs() -> Iterator[tuple[str, str]]:
-    """The sample's Czech sentences of at most five words, and their English; no broken rows."""
+    """Yield the sample's Czech sentences of at most five words, with the English sentences."""
     for row in sample_rows():
         try:
             _, _, czech, english = row.decode().split("\t")
@@ -36,13 +36,13 @@ def short_pairs() -> Iterator[tuple[str, str]]:
 
 
 def new_pairs(count: int) -> list[tuple[str, str]]:
-    """The first short pairs, which the model that is trained here does not see."""
+    """Return the first short pairs, on which the model is not trained."""
     assert count <= TEXTS
     return list(islice(short_pairs(), count))
 
 
 def train_small_model(folder: Path) -> None:
-    """Leave a model folder in `folder/model`."""
+    """Train the small model, and write it to `folder/model`."""
     pairs = list(islice(short_pairs(), TEXTS, TEXTS + TRAINED_ON))
     sources, references = zip(*pairs, strict=True)
     ids = [f"pair-{number}" for number in range(len(pairs))]

@@ -1,4 +1,4 @@
-"""Documents name commands, options, make targets, keys and files that exist; their code runs."""
+"""Pages name commands, options, make targets, keys and files that exist, and their code runs."""
 
 import doctest
 import importlib
@@ -58,11 +58,11 @@ COMMAND |= {f"papers {entry.name}": entry for entry in PAPERS}
 TABLES = {*PRINTED} | {name for kind in KINDS for name in kind.tables(NOWHERE)}
 """The names of the papers' tables."""
 NUMBERS = {"PRICE": "1.5", "N": "2"}
-"""Words that stand for a number in the documents."""
+"""Words in pages that stand for a number, each with an example."""
 GENERAL = ("--help", "--version", "--install-completion")
 NOT_HERE = (
     "benchmarks/results/",  # made by `make bench`
-    "models/cs-en",  # of the reader
+    "models/cs-en",  # the reader's model
     "models/scorers/tokens/unknown_share.py",  # the reader adds these
     "models/scorers/checks/questions.py",
     "pipeline/stages/resources/vocabulary.py",
@@ -83,12 +83,12 @@ def text_of(page: Path) -> str:
 
 
 def fenced(page: Path, language: str) -> list[str]:
-    """The blocks between ``` of a language."""
+    """Return the fenced blocks of a language."""
     return re.findall(rf"^ *```{language}\n(.*?)^ *```$", text_of(page), re.M | re.S)
 
 
 def code_lines(page: Path) -> Iterator[str]:
-    """The lines of indented blocks; continued lines are joined, remarks behind 2 spaces cut."""
+    """Yield the lines of indented blocks, with continued lines joined and without remarks."""
     text = re.sub(r"^ *```.*?^ *```$", "", text_of(page), flags=re.M | re.S)
     for line in re.sub(r" *\\\n +", " ", text).splitlines():
         if line.startswith("    "):
@@ -96,13 +96,13 @@ def code_lines(page: Path) -> Iterator[str]:
 
 
 def inline(page: Path) -> list[str]:
-    """What stands between backticks."""
+    """Return the texts between backticks."""
     text = re.sub(r"^ *```.*?^ *```$", "", text_of(page), flags=re.M | re.S)
     return [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", text)]
 
 
 def calls(page: Path, program: str) -> list[list[str]]:
-    """The arguments of each call of a program, without redirections."""
+    """Return the arguments of each call of a program, without redirections."""
     found = []
     for line in (*code_lines(page), *inline(page)):
         line = re.sub(r"^\.venv/bin/", "", line)
@@ -112,7 +112,7 @@ def calls(page: Path, program: str) -> list[list[str]]:
 
 
 def command_of(arguments: list[str]) -> tuple[str, list[str]]:
-    """The name of a command, of two words in the papers' room, and its own arguments."""
+    """Return a command's name (two words for `papers …`) and its arguments."""
     words = 1 + (arguments[0] == "papers")
     return " ".join(arguments[:words]), arguments[words:]
 
@@ -127,7 +127,7 @@ def test_commands_exist_and_take_these_options(page: Path, monkeypatch: Patch) -
         assert name in COMMAND, arguments
         end = rest.index("--") if "--" in rest else len(rest)
         assert COMMAND[name].beam or end == len(rest), f"{name} takes no Beam options"
-        if rest:  # only a command's name is no call
+        if rest:  # a name without arguments is no call
             values = [NUMBERS.get(value, value) for value in rest[:end]]
             COMMAND[name].load().make_context(name, values)
 
@@ -145,7 +145,7 @@ def test_changes_of_the_command_line_are_valid(page: Path, monkeypatch: Patch) -
     changes = [change for pairs in sets for option, change in pairs if option == "--set"]
     alone = [code for code in inline(page) if code.startswith("--set ")]
     changes += [code.removeprefix("--set ").strip("'") for code in alone]
-    assert len(changes) == text_of(page).count("--set ")  # none escapes the patterns
+    assert len(changes) == text_of(page).count("--set ")  # the patterns find all changes
     for change in changes:
         if change != "key.sub=value":
             read_config(ROOT / "configs" / "multi30k.yaml", [change])
@@ -232,7 +232,7 @@ def test_the_first_pages_are_short(page: str, most: int) -> None:
 
 
 def test_the_versions_agree() -> None:
-    """What is installed, pyproject.toml, the changelog and the images that pages name."""
+    """The package, pyproject.toml, the changelog and the images in pages have one version."""
     version = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["version"]
     assert paraloom.__version__ == version, "`make setup` installs the present version"
     first, second = re.findall(r"^## (.*)", text_of(ROOT / "CHANGELOG.md"), re.M)[:2]
@@ -243,7 +243,7 @@ def test_the_versions_agree() -> None:
 
 @pytest.fixture
 def finished_run(tmp_path: Path, monkeypatch: Patch) -> None:
-    """What Python blocks read: a corpus and an encoder below `runs/sample`."""
+    """Write what Python blocks read: a corpus and an encoder below `runs/sample`."""
     corpus = tmp_path / "runs" / "sample" / "corpus"
     corpus.mkdir(parents=True)
     pq.write_table(pa.table({"reference": ["A dog."]}), corpus / "part-0.parquet")
@@ -270,7 +270,7 @@ def test_no_python_block_is_left_out() -> None:
 
 
 def test_the_identifiers_of_a_file(tmp_path: Path, monkeypatch: Patch) -> None:
-    """fastText reads a smaller model; lingua's part is played by a module with its names."""
+    """fastText reads a smaller model, and a module with lingua's names replaces lingua."""
     (tmp_path / "lingua.py").write_text(
         "from types import SimpleNamespace as N\n"
         "language = N(iso_code_639_1=N(name='CS'))\n"
@@ -315,7 +315,7 @@ def test_the_scorer_that_calls_a_program(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_docstrings_hold(module: str, nmt_model: Path, tmp_path: Path, monkeypatch: Patch) -> None:
-    """They run in a folder that has the translation model `models/cs-en`."""
+    """The examples run in a folder with the translation model `models/cs-en`."""
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "cs-en").symlink_to(nmt_model)
     monkeypatch.chdir(tmp_path)
@@ -325,7 +325,7 @@ def test_docstrings_hold(module: str, nmt_model: Path, tmp_path: Path, monkeypat
 
 
 def test_the_first_change(monkeypatch: Patch) -> None:
-    """CONTRIBUTING's scorer passes and rejects the pairs that CONTRIBUTING says."""
+    """The scorer in CONTRIBUTING.md passes and rejects pairs as the page says."""
     names: dict[str, Any] = {}
     for block in fenced(ROOT / "CONTRIBUTING.md", "python"):
         exec(compile(block, "CONTRIBUTING.md", "exec"), names)
@@ -336,11 +336,11 @@ def test_the_first_change(monkeypatch: Patch) -> None:
 
 
 Blocks = list[dict[str, Any]]
-"""The names after each block of a page."""
+"""The variables after each block of a page."""
 
 
 class TestExtend:
-    """The modules that docs/extend.md adds do what it says."""
+    """The modules that docs/extend.md adds do what the page says."""
 
     @pytest.fixture(scope="class")
     def blocks(self) -> Blocks:

@@ -1,4 +1,4 @@
-"""The list of what tests is whole, and its table and exit code are right."""
+"""`tests.everything` has all targets that test, and its table and exit code are right."""
 
 import re
 import sys
@@ -75,7 +75,7 @@ def test_the_exit_code() -> None:
 
 
 def test_what_is_named_is_not_skipped() -> None:
-    """CI does not pass for want of a program."""
+    """A named target runs even if a program is missing, and then fails."""
     lacking = [Fake("a", ("no-such-program",), code=127)]
     assert everything.main([], lacking) == 1  # nothing passed
     assert everything.main(["a"], lacking) == 1

@@ -24,7 +24,7 @@ FILES = sorted(path for package in MAY_IMPORT for path in (ROOT / package).rglob
 
 @cache
 def named(path: Path) -> set[str]:
-    """The dotted names that a file imports, wherever in it."""
+    """Return the dotted names that a file imports, also within functions."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -36,18 +36,18 @@ def named(path: Path) -> set[str]:
 
 
 def imported(path: Path) -> set[str]:
-    """The packages that a file imports: the top-level ones, and our folders."""
+    """Return the top-level packages that a file imports. Our folders count as packages."""
     return {name.removeprefix("paraloom.").split(".")[0] for name in named(path)}
 
 
 def module_of(path: Path) -> str:
-    """The dotted name of a file's module."""
+    """Return the dotted name of a file's module."""
     return ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
 @pytest.mark.parametrize("package", ["models", "beam_jobs", "pipeline", "benchmarks.papers"])
 def test_the_names_without_paraloom_are_gone(package: str) -> None:
-    """Else a checkout would have a second copy of every class."""
+    """Otherwise, a checkout would have a second copy of every class."""
     command = [sys.executable, "-c", f"import {package}"]
     done = subprocess.run(command, cwd=ROOT.parent, capture_output=True, text=True)
     name = package.rpartition(".")[2]
@@ -56,14 +56,14 @@ def test_the_names_without_paraloom_are_gone(package: str) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_run_downwards(path: Path) -> None:
-    """And models know nothing of Beam."""
+    """In addition, `models` does not import Beam."""
     package = path.relative_to(ROOT).parts[0]
     assert imported(path) & OURS <= MAY_IMPORT[package]
     assert package != "models" or "apache_beam" not in imported(path)
 
 
 def test_only_the_command_line_names_the_papers() -> None:
-    """And it does so once, in its table of commands."""
+    """The name occurs once, in the table of commands."""
     for path in FILES:
         found = path.read_text("utf-8").count('"paraloom.papers')
         allowed = {"cli.py": 1}.get(path.name, 0) if path.parent == ROOT / "pipeline" else 0
@@ -85,7 +85,7 @@ def test_no_two_classes_have_one_name() -> None:
 
 
 def test_imports_form_no_circle() -> None:
-    """Not even by imports within functions."""
+    """Imports within functions count, too."""
     assert {"pipeline", "beam_jobs", "models"} <= imported(ROOT / "pipeline" / "run" / "make.py")
     modules = {module_of(path): path for path in FILES}
     names = set(modules)

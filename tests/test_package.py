@@ -1,4 +1,4 @@
-"""What is installed: the wheel has all files that the code opens, and the locks what it needs."""
+"""The wheel has all files that the code opens, and the locks have all requirements."""
 
 import os
 import re
@@ -42,7 +42,7 @@ def test_the_wheel_holds_all_that_the_folders_hold(wheel: Path) -> None:
 
 
 def test_it_needs_nothing_of_the_checkout(wheel: Path, tmp_path: Path) -> None:
-    """Beside a plug-in in a folder with modules that are called as ours were."""
+    """The plug-in's folder has packages with the names of our folders."""
     installed = tmp_path / "installed"
     zipfile.ZipFile(wheel).extractall(installed)
     for name in FOLDERS:
@@ -73,7 +73,7 @@ def test_it_needs_nothing_of_the_checkout(wheel: Path, tmp_path: Path) -> None:
 
 
 def pins(lock: str) -> set[str]:
-    """The lines `name==version [; marker]` of a lock."""
+    """Return the lines `name==version [; marker]` of a lock."""
     lines = (ROOT / lock).read_text().splitlines()
     return {line for line in lines if not line.startswith("#")}
 
@@ -86,7 +86,7 @@ def name(requirement: str) -> str:
 
 @pytest.fixture
 def declared() -> dict[str, list[str]]:
-    """What pyproject.toml requires: to run, with all extras, and for development."""
+    """The requirements in pyproject.toml: to run with all extras, and for development."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     (everything,) = extras["all"]

@@ -1,4 +1,4 @@
-"""The page on the papers names code, values and tables that exist; `test_docs` has the rest."""
+"""docs/papers.md names code, values and tables that exist. `test_docs` has further checks."""
 
 import pkgutil
 import re
@@ -13,17 +13,17 @@ PAGE = text_of(ROOT / "docs" / "papers.md")
 HEAD = ["paper", "what it says", "here", "as in the paper?"]
 CODE = sorted((ROOT / "benchmarks" / "experiments").glob("*.py"))
 EXPERIMENTS = "".join(path.read_text("utf-8") for path in CODE)
-"""Some tables exist only where their data are."""
+"""The code, which also names the tables whose data are missing."""
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of all table rows; `\\|` is no border."""
+    """Return the cells of all table rows. `\\|` does not end a cell."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
 def names(text: str) -> list[str]:
-    """Dotted names of our code: linked to their module, or between backticks."""
+    """Return the dotted names of our code that are links or between backticks."""
     found = re.findall(r"(?<!\[)`((?:paraloom|benchmarks)(?:\.\w+)+)`", text)
     for shown, path in re.findall(r"\[`([\w.]+)`\]\(\.\./([\w/]+)\.py\)", text):
         module = path.removesuffix("/__init__").replace("/", ".")
@@ -47,7 +47,7 @@ def exists(name: str) -> bool:
 
 
 def missing(text: str) -> list[str]:
-    """What a page names that does not exist."""
+    """Return the names in a text that do not exist."""
     found = [name for name in names(text) if not exists(name)]
     for key, value in re.findall(r"`embeddings\.(\w+): ([\w-]+)`", text):
         try:

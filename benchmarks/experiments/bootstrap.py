@@ -20,21 +20,21 @@ Floats = NDArray[np.float64]
 
 
 class Resampled(NamedTuple):
-    """Pearson's r and Spearman's ρ × 100. Ranks are computed over all examples, also in samples."""
+    """Pearson's r and Spearman's ρ × 100. In a sample, ρ uses the ranks among all examples."""
 
     pearson: Floats
     spearman: Floats
 
 
 def resampled(predicted: NDArray[np.floating], pairs: LabelledPairs) -> Resampled:
-    """Return the correlations of the predicted scores of pairs with their labels."""
+    """Return the correlations of pairs' predicted scores with the pairs' labels."""
     return correlations(predicted, pairs.scores, f"{pairs.group} {pairs.name}")
 
 
 def correlations(
     predicted: NDArray[np.floating], labels: NDArray[np.floating], data: str
 ) -> Resampled:
-    """Return the correlations of n predictions with their labels."""
+    """Return the correlations of n predictions with n labels."""
     weights = _weights(data, len(labels))
     x, y = predicted.astype(float), labels.astype(float)
     r, rho = correlation(x, y)

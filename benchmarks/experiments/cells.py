@@ -37,11 +37,11 @@ from paraloom.papers.options import SystemOptions
 from paraloom.papers.tasks import train
 
 VERSION = 2  # bump to compute all cells again, after a change of their scores
-TASK_VERSION = 3  # the same for cells of tasks
+TASK_VERSION = 3  # as `VERSION`, for cells of tasks
 digest = cache(files_digest)  # the data do not change while tables are made
 DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")
 _OF_CORPUS = ("phrases", "phrases.txt.gz", "universal")
-"""Results made from the corpus, except cells and encoders, which have digests as names."""
+"""Results to remove if the corpus changes. Cells and encoders then get new names instead."""
 
 
 @dataclass(frozen=True, kw_only=True)

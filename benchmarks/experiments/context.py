@@ -147,7 +147,7 @@ def _scores(agreement: Correlations, compare: str) -> Scores:
 
 
 def _transfer(model: SentenceEncoder, spaces: Mapping[str, Space], inputs: Inputs) -> Scores:
-    """Return the accuracy of every task, Pearson's r for SICK-R, and NaN for tasks without data."""
+    """Return the accuracy per space and task (SICK-R: Pearson's r), or NaN without data."""
     scores: Scores = {f"{name} {task}": np.nan for name in spaces for task in _TASKS}
     for name, space in spaces.items():
         for measure, value in transfer_scores(in_space(model, space).embed, inputs).items():

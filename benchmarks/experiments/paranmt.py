@@ -47,7 +47,7 @@ _PAIRS = [_LARGER, *_OVER_SINGLE]
 _SIZES = (1, 20, 40)
 _NOTE = "27,359 pairs of captions, 1 epoch, batches of 100, 300 units."
 _AS_BEFORE = "Settings as in Table 5, with M = 20."
-_SAMPLE = 100_000  # pairs of each source in Table 3, at most
+_SAMPLE = 100_000  # maximum number of pairs of each source in Table 3
 _SHOWN = 3  # sentences in Table 6
 
 

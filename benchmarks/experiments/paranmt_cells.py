@@ -56,7 +56,7 @@ class EncoderCell(AnyCell):
 
     options: EmbeddingOptions
     pairs: str = ""
-    """Folder of the pairs, below the folder of the results. If it is empty, the corpus is used."""
+    """Folder of the pairs, below the folder of the results. Without a name, the corpus is used."""
 
     def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
         return {"encoder": self._training(seed, inputs), **_tests(inputs)}

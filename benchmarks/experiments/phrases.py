@@ -42,7 +42,7 @@ _SHARES = {"1%": (0.01, 60), "10%": (0.1, 30), "100%": (1.0, 12)}  # share of pa
 
 
 class PhraseCell(TaskCell):
-    """A model trained on phrases. The phrase table must suffice for choices among 100 phrases."""
+    """A model trained on phrases. The phrase table must allow choices among 100 phrases."""
 
     def _measured(
         self, model: SentenceEncoder, metrics: dict[str, Any], inputs: Inputs

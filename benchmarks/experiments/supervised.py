@@ -148,7 +148,7 @@ def _wg5(data: str, cells: dict[str, LabelledCell], inputs: Inputs) -> Table:
         ]
     pairs += [(f"LSTM Avg, {BOTH}", "AVG, dropout"), (f"GRAN, {BOTH}", "AVG, dropout")]
     pairs += [(f"LSTM Avg, {BOTH}", "LSTM")]
-    pairs += [("GRAN, scrambling", "AVG")] if data == "sick" else []  # the best of each encoder
+    pairs += [("GRAN, scrambling", "AVG")] if data == "sick" else []  # best GRAN, best AVG
     stated = [pair for row in _WG5 for pair in ((row, "LSTM"), ("LSTM", row))]
     stated += [pair for pair in pairs if "GRAN" in pair[0] and "GRAN" not in pair[1]]
     stated += [("AVG, dropout", "AVG")] if data == "sts" else []

@@ -1,7 +1,4 @@
-"""Tables of cells with the claims of a paper, and the training of missing cells.
-
-Cells are trained by spawned processes, which do not import `__main__` of a package again.
-"""
+"""Tables of cells with the claims of a paper, and the training of missing cells."""
 
 import math
 import multiprocessing
