@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +12,7 @@ import pyarrow.compute as pc
 
 from paraloom.models.errors import UserError, one_line
 from paraloom.models.languages import ENGLISH, is_unspaced, short_code
+from paraloom.models.printing import not_text
 from paraloom.models.text.files import is_text
 
 # Most English sentences are plain: they have words, numbers, commas, apostrophes and a final mark.
@@ -47,22 +46,19 @@ def as_texts(texts: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> pa.Str
     if not isinstance(texts, pa.Array | pa.ChunkedArray):
         try:
             texts = pa.array(texts, pa.string())
-        except (pa.ArrowException, KeyError, TypeError, UnicodeError) as error:
-            raise _no_texts(texts) from error
+        except (pa.ArrowException, KeyError, UnicodeError) as error:
+            raise UserError(_no_texts(texts)) from error
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     return pc.fill_null(texts.cast(pa.string()), "")
 
 
-def _no_texts(values: Any) -> UserError:
-    """Return the error for the first value that is not a text."""
-    with suppress(TypeError):
-        for row, value in enumerate(values, 1):
-            try:
-                pa.array([value], pa.string())
-            except (pa.ArrowException, UnicodeError):
-                return UserError(f"row {row:,} is {one_line(repr(value))}, which is not a text")
-    return UserError(f"a {type(values).__name__} is given where a list of texts is needed")
+def _no_texts(values: Iterable[object]) -> str:
+    """Describe the first value that is not a text."""
+    for row, value in enumerate(values, 1):
+        if not isinstance(value, str | None) or not_text(value or ""):
+            return f"row {row:,} is {one_line(repr(value))}, which is not a text"
+    return f"a {type(values).__name__} is given where a list of texts is needed"
 
 
 def moses_tokens(

@@ -30,6 +30,7 @@ _MOST = 1 << 16  # maximum dimensions
 _LARGEST = 1e12  # maximum absolute value; sums of squares must fit float32
 _HEADER = re.compile(rb"[ \t]*(\d{1,12})[ \t]+(\d{1,12})[ \t]*\r?(?:\n|\Z)")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_Words = tuple[pa.StringArray, np.ndarray]  # n words and their vectors, float32 [n, d]
 _COMPACT = pa.schema([("word", pa.string()), ("hash", pa.uint64()), ("row", pa.int32())])
 
 
@@ -161,7 +162,7 @@ def _index(words: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
     return hashes[order], order
 
 
-def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
+def _blocks(path: Path) -> Iterator[_Words]:
     """Yield words and vectors in blocks: n strings, float32 [n, d]."""
     with opened(path) as stream:
         data = stream.read(_BLOCK)
@@ -244,19 +245,17 @@ def _take_lines(data: bytes, dim: int, found: int) -> tuple[pa.StringArray, np.n
         return *_by_line(text, delimiter.encode(), dim, found), rest
 
 
-def _by_line(
-    text: bytes, delimiter: bytes, dim: int, found: int
-) -> tuple[pa.StringArray, np.ndarray]:
+def _by_line(text: bytes, delimiter: bytes, dim: int, found: int) -> _Words:
     words, vectors = [], []
-    lines = filter(None, map(bytes.rstrip, text.splitlines()))
-    for number, line in enumerate(lines, found + 1):
+    for number, line in enumerate(filter(None, map(bytes.rstrip, text.splitlines())), found + 1):
         word, *values = line.rsplit(delimiter, dim)
         try:
             vectors.append(np.array(values, np.float32).reshape(dim))
             words.append(word.strip().decode())
         except ValueError as error:
-            fault = f"word {number:,}: {line[:60]!r} is not a word followed by {dim} numbers"
-            raise ValueError(fault) from error
+            raise ValueError(
+                f"word {number:,}: {line[:60]!r} is not a word with {dim} numbers"
+            ) from error
         if re.search(r" \S*\d$", words[-1]):
             raise ValueError(f"word {number:,}: {line[:60]!r} has more than {dim} numbers")
     return pa.array(words, pa.string()), np.array(vectors, np.float32)

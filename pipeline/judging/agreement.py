@@ -233,13 +233,11 @@ def corpus_precisions(folder: str, record: RunRecord) -> dict[str, str]:
     return {place: precision_line(place, *of) for place, of in counts.items()}
 
 
-def corpus_counts(
-    folder: str, record: RunRecord, good: float | None = None
-) -> dict[str, tuple[int, int]]:
+def corpus_counts(folder: str, record: RunRecord, good: float = 0) -> dict[str, tuple[int, int]]:
     """Count the good pairs and the judged pairs of each finished corpus that has judged pairs.
 
     The keys of the result are `selections/NAME`, or "" for the run's own corpus. Pairs with a label
-    of at least `good` (by default `select.good`) are good.
+    of at least `good`, or of `select.good` if `good` is 0, are good.
     """
     judgments, found = read_judgments(folder), {}
     selections = [f"selections/{name}" for name in record.config.select.selections]

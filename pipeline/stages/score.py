@@ -112,11 +112,9 @@ def make(run: Run, key: str) -> ScoreRecord:
     described = {n: ScorerRecord.model_validate(of, from_attributes=True) for n, of in own.items()}
     record = pairs_record(ScoreRecord, result, **({"scorers": described} if own else {}))
     name = "paragram_similarity"
-    if record.rows_out and "paragram" in resources and name in run.config.score.scorers:
-        values = first_rows(run.shards("score"), [name], 10_000)[name].to_numpy()
-        if not values.any():
-            advice = "use word vectors that fit the language and the case of the texts"
-            notify([f"score: every {name} is 0 (pairs checked: {len(values):,}); {advice}"])
+    there = name in run.config.score.scorers and "paragram" in resources and record.rows_out
+    if there and not first_rows(run.shards("score"), [name], 10_000)[name].to_numpy().any():
+        notify([f"score: {name} of the first pairs is 0; use vectors for their language and case"])
     return record
 
 

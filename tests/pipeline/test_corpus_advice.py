@@ -73,7 +73,7 @@ def test_word_vectors_of_no_word_are_said(tmp_path: Path, capsys: Capsys) -> Non
         "score",
         beam=["--direct_num_workers", "1"],
     )
-    assert f"score: every {name} is 0 (pairs checked: 1); use " in capsys.readouterr().err
+    assert f"score: {name} of the first pairs is 0; use " in capsys.readouterr().err
 
 
 def test_few_pairs_and_random_vectors_are_said(tmp_path: Path, write_config: WriteConfig) -> None:

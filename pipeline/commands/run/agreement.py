@@ -83,7 +83,7 @@ def command(
         connect(beam_options(context), [run])
         scored = ScoredRun(run)
         pairs = _of_run(scored, names, where or [])
-        corpora = corpus_counts(run, scored.record, good)
+        corpora = corpus_counts(run, scored.record, good or 0)
         usual = scored.record.config.select.good
     elif labels is not None and run is None:
         paths = {}

@@ -79,14 +79,14 @@ def test_words_are_only_words(tmp_path: Path) -> None:
     [
         ("", "has no word vectors"),
         ("4 2\n" + TEXT, "line 1 announces 4 words, but there are 3"),
-        ("3 3\n" + TEXT, r"word 1: b'the 0.5 -1.25' is not a word followed by 3 numbers"),
+        ("3 3\n" + TEXT, r"word 1: b'the 0.5 -1.25' is not a word with 3 numbers"),
         (TEXT + "dog 1 2 3\n" + TEXT, "word 4: b'dog 1 2 3' has more than 2 numbers"),
         ("the 0 0\ncat 0 -0\n", "all vectors are zero"),
         (
             TEXT + "dog 1 inf\n",
             "word 4 is empty, or has a value that is not finite or exceeds 1e12",
         ),
-        (TEXT.encode() + b"\xff\xfe 1 2\n", "is not a word followed by 2 numbers"),
+        (TEXT.encode() + b"\xff\xfe 1 2\n", "is not a word with 2 numbers"),
         ("3 200000000000\n\n" + TEXT, "has no word vectors of 1 to 65,536 dimensions"),
         (gzip.compress(TEXT.encode() * 100, mtime=0)[:-20], "truncated or corrupt gzip"),
         (binary(WORDS, VALUES)[:-9], "line 1 announces 5 words, but there are 4"),
