@@ -54,15 +54,13 @@ class _Rejections:
         what = f"{rejected:,} of {self.rows:,} rows are rejected {share}"
         if rejected == self.rows:
             what = f"none of {self.rows:,} rows can be used"
-        limit, remedy = f", and max_rejected is {self.limit.share:g}", ", or raise max_rejected"
-        if rejected == self.rows and not enough:  # the job has ended, so no limit would help
-            limit = remedy = ""
+        remedy = ", or raise max_rejected" * (enough > 0 or rejected < self.rows)  # 0: at the end
         reason, rows = self.reasons.most_common(1)[0]
         question = f"{self.limit.question} " if self.limit.question else ""
         raise UserError(
-            f"{self.job}: {what}{limit}; most frequent reason: {one_line(reason)} ({rows:,} rows), "
-            f"see {self.files[reason]}; {question}remove the cause{remedy}; then the same command "
-            "resumes"
+            f"{self.job}: {what}, and max_rejected is {self.limit.share:g}; most frequent reason: "
+            f"{one_line(reason)} ({rows:,} rows), see {self.files[reason]}; {question}remove the "
+            f"cause{remedy}; then the same command resumes"
         )
 
 

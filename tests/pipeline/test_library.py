@@ -91,6 +91,9 @@ def test_what_is_not_there_is_said(place: Path) -> None:
     run = paraloom.open_run("runs/sample")
     with pytest.raises(paraloom.UserError, match="is not finished; finished stages: ingest, "):
         run.encoder()
+    for opening in (run.record, run.pairs):
+        with refuses("is not finished; finished stages: ingest, "):
+            opening("")
     with pytest.raises(paraloom.UserError, match="nothing: no run with a finished stage here"):
         paraloom.open_run("nothing")
     with pytest.raises(paraloom.UserError, match="scorer 'bleurt': neither in Paraloom nor in"):
