@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -12,7 +13,6 @@ import pyarrow.compute as pc
 
 from paraloom.models.errors import UserError, one_line
 from paraloom.models.languages import ENGLISH, is_unspaced, short_code
-from paraloom.models.printing import not_text
 from paraloom.models.text.files import is_text
 
 # Most English sentences are plain: they have words, numbers, commas, apostrophes and a final mark.
@@ -56,7 +56,7 @@ def as_texts(texts: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> pa.Str
 def _no_texts(values: Iterable[object]) -> str:
     """Describe the first value that is not a text."""
     for row, value in enumerate(values, 1):
-        if not isinstance(value, str | None) or not_text(value or ""):
+        if not isinstance(value, str | None) or re.search(r"[\ud800-\udfff]", value or ""):
             return f"row {row:,} is {one_line(repr(value))}, which is not a text"
     return f"a {type(values).__name__} is given where a list of texts is needed"
 
