@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.storage import remote
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.languages import no_code
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.plugins import source_of
@@ -69,7 +69,8 @@ class OpenedRun:
         if storage.is_remote(self.folder):
             folder = remote.localise(storage.join(self.folder, folder_of(stage)))
             paths = [str(Path(folder, Path(path).name)) for path in paths]
-        return ds.dataset(paths, format="parquet")
+        with in_one_line(f"{self.folder}: the pairs of {stage} cannot be read"):
+            return ds.dataset(paths, format="parquet")
 
     def encoder(self) -> SentenceEncoder:
         """Load the encoder of the run. If the run has several rounds, load the best encoder."""

@@ -54,12 +54,13 @@ class _Rejections:
         what = f"{rejected:,} of {self.rows:,} rows are rejected {share}"
         if rejected == self.rows:
             what = f"none of {self.rows:,} rows can be used"
+        remedy = ", or raise max_rejected" * (enough > 0 or rejected < self.rows)  # 0: at the end
         reason, rows = self.reasons.most_common(1)[0]
         question = f"{self.limit.question} " if self.limit.question else ""
         raise UserError(
             f"{self.job}: {what}, and max_rejected is {self.limit.share:g}; most frequent reason: "
             f"{one_line(reason)} ({rows:,} rows), see {self.files[reason]}; {question}remove the "
-            "cause, or raise max_rejected; then the same command resumes"
+            f"cause{remedy}; then the same command resumes"
         )
 
 

@@ -28,6 +28,7 @@ from paraloom.pipeline.cli import COMMANDS, PAPERS, Command, application
 from paraloom.pipeline.commands.corpus.estimate import Estimated
 from paraloom.pipeline.commands.corpus.select import Counted
 from paraloom.pipeline.commands.model.mine import Mining
+from paraloom.pipeline.commands.run.agreement import Agreement
 from paraloom.pipeline.commands.run.compare import Comparisons
 from paraloom.pipeline.commands.run.contamination import Counts
 from paraloom.pipeline.commands.run.doctor import Doctor
@@ -53,6 +54,7 @@ FORMS: dict[str, TypeAdapter[Any]] = {
     "frontier": TypeAdapter(Curve),
     "generators": TypeAdapter(Generators),
     "select": TypeAdapter(Counted),
+    "agreement": TypeAdapter(Agreement),
     "publish": TypeAdapter(Published),
     "doctor": TypeAdapter(Doctor),
     "mine": TypeAdapter(Mining),

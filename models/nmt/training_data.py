@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from paraloom.models.errors import UserError, one_line, reading
+from paraloom.models.errors import UserError, in_one_line, one_line
 from paraloom.models.nmt.families.fairseq import SENTENCEPIECE
 from paraloom.models.nmt.options import NmtTrainingOptions
 
@@ -154,7 +154,7 @@ def write_dictionary(subwords: SentencePieceProcessor, path: Path) -> None:
 
 def _batches(pairs: Sequence[Path]) -> Iterator[pa.RecordBatch]:
     for path in pairs:
-        with reading(path), pq.ParquetFile(path) as file:
+        with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
             yield from file.iter_batches(columns=_COLUMNS)
 
 

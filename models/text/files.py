@@ -90,9 +90,11 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
     """Decompress a stream, and convert it to UTF-8 without a byte order mark.
 
     Raises:
-        UserError: the file is an archive or not text. The returned stream also raises this error
-            when a truncated or corrupt part is read.
+        UserError: the file is a pipe, an archive or not text. The returned stream also raises this
+            error when a truncated or corrupt part is read.
     """
+    if Path(path).is_fifo():
+        raise UserError(f"{path}: is a pipe; give a file, because it is read more than once")
     head = stream.peek(_SEEN)
     for kind, magic in _PACKED.items():
         if re.match(magic, head):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
@@ -10,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, one_line
 from paraloom.models.languages import ENGLISH, is_unspaced, short_code
+from paraloom.models.text.files import is_text
 
 # Most English sentences are plain: they have words, numbers, commas, apostrophes and a final mark.
 # Moses' tokens of plain sentences begin exactly after white space and at marks, so NumPy can split
@@ -39,11 +41,24 @@ def as_texts(texts: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> pa.Str
     """Convert a list of texts to an Arrow array, with "" for nulls. A single text is an error."""
     if isinstance(texts, str):  # Arrow would split it into letters
         raise UserError("one text is given where a list of texts is needed")
+    if isinstance(texts, pa.Array | pa.ChunkedArray) and not is_text(texts.type):
+        texts = texts.to_pylist()
     if not isinstance(texts, pa.Array | pa.ChunkedArray):
-        texts = pa.array(texts, pa.string())
+        try:
+            texts = pa.array(texts, pa.string())
+        except (pa.ArrowException, KeyError, UnicodeError) as error:
+            raise UserError(_no_texts(texts)) from error
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     return pc.fill_null(texts.cast(pa.string()), "")
+
+
+def _no_texts(values: Iterable[object]) -> str:
+    """Describe the first value that is not a text."""
+    for row, value in enumerate(values, 1):
+        if not isinstance(value, str | None) or re.search(r"[\ud800-\udfff]", value or ""):
+            return f"row {row:,} is {one_line(repr(value))}, which is not a text"
+    return f"a {type(values).__name__} is given where a list of texts is needed"
 
 
 def moses_tokens(

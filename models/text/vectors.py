@@ -30,6 +30,7 @@ _MOST = 1 << 16  # maximum dimensions
 _LARGEST = 1e12  # maximum absolute value; sums of squares must fit float32
 _HEADER = re.compile(rb"[ \t]*(\d{1,12})[ \t]+(\d{1,12})[ \t]*\r?(?:\n|\Z)")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_Words = tuple[pa.StringArray, np.ndarray]  # n words and their vectors, float32 [n, d]
 _COMPACT = pa.schema([("word", pa.string()), ("hash", pa.uint64()), ("row", pa.int32())])
 
 
@@ -161,7 +162,7 @@ def _index(words: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
     return hashes[order], order
 
 
-def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
+def _blocks(path: Path) -> Iterator[_Words]:
     """Yield words and vectors in blocks: n strings, float32 [n, d]."""
     with opened(path) as stream:
         data = stream.read(_BLOCK)
@@ -170,11 +171,12 @@ def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
         dim = int(first[2]) if first else len(data.partition(b"\n")[0].split()) - 1
         if not 1 <= dim <= _MOST:
             raise UserError(f"{path}: has no word vectors of 1 to {_MOST:,} dimensions")
-        take, found = _take_binary if first and _is_binary(data, dim) else _take_lines, 0
+        take = _take_binary if first and _is_binary(data, dim) else _take_lines
+        found, all_zero = 0, True
         while True:
             more = stream.read(_BLOCK)
-            with in_one_line(f"{path}: cannot be read after {found:,} words"):
-                words, matrix, rest = take(data if more else data + b"\n", dim)
+            with in_one_line(f"{path}: cannot be read"):
+                words, matrix, rest = take(data if more else data + b"\n", dim, found)
             wrong = ~np.all(np.abs(matrix) <= _LARGEST, axis=1)
             wrong |= pc.equal(words, "").to_numpy(zero_copy_only=False)
             if wrong.any():
@@ -183,6 +185,7 @@ def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
                     "is not finite or exceeds 1e12"
                 )
             found += len(words)
+            all_zero = all_zero and not matrix.any()
             if len(words):
                 yield words, matrix
             if not more:
@@ -193,6 +196,8 @@ def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
     promised = int(first[1]) if first else found
     if not found or found != promised:
         raise UserError(f"{path}: line 1 announces {promised:,} words, but there are {found:,}")
+    if all_zero:
+        raise UserError(f"{path}: all vectors are zero")
 
 
 def _is_binary(data: bytes, dim: int) -> bool:
@@ -203,17 +208,20 @@ def _is_binary(data: bytes, dim: int) -> bool:
     return bool(_CONTROL.search(values)) or len(as_text) < len(values) - 3
 
 
-def _take_binary(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, bytes]:
+def _take_binary(data: bytes, dim: int, found: int) -> tuple[pa.StringArray, np.ndarray, bytes]:
     words, vectors, at, size = [], [], 0, 4 * dim
     while (space := data.find(b" ", at)) >= 0 and space + 1 + size <= len(data):
-        words.append(data[at:space].lstrip(b"\n"))
+        try:
+            words.append(data[at:space].lstrip(b"\n").decode())
+        except UnicodeDecodeError as error:
+            raise ValueError(f"word {found + len(words) + 1:,} is not UTF-8") from error
         at = space + 1 + size
         vectors.append(data[space + 1 : at])
     matrix = np.frombuffer(b"".join(vectors), "<f4").reshape(-1, dim).astype(np.float32)
-    return pa.array(words, pa.binary()).cast(pa.string()), matrix, data[at:]
+    return pa.array(words, pa.string()), matrix, data[at:]
 
 
-def _take_lines(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, bytes]:
+def _take_lines(data: bytes, dim: int, found: int) -> tuple[pa.StringArray, np.ndarray, bytes]:
     whole, newline, rest = data.rpartition(b"\n")
     text = whole + newline
     first = text.partition(b"\n")[0]
@@ -234,18 +242,20 @@ def _take_lines(data: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray, byte
         matrix = np.stack([table[name].chunk(0).to_numpy() for name in columns[1:]], axis=1)
         return table["0"].chunk(0), matrix, rest
     except pa.ArrowInvalid:  # the file has an error, or words with spaces, as in GloVe
-        return *_by_line(text, delimiter.encode(), dim), rest
+        return *_by_line(text, delimiter.encode(), dim, found), rest
 
 
-def _by_line(text: bytes, delimiter: bytes, dim: int) -> tuple[pa.StringArray, np.ndarray]:
+def _by_line(text: bytes, delimiter: bytes, dim: int, found: int) -> _Words:
     words, vectors = [], []
-    for line in filter(None, map(bytes.rstrip, text.splitlines())):
+    for number, line in enumerate(filter(None, map(bytes.rstrip, text.splitlines())), found + 1):
         word, *values = line.rsplit(delimiter, dim)
         try:
             vectors.append(np.array(values, np.float32).reshape(dim))
             words.append(word.strip().decode())
         except ValueError as error:
-            raise ValueError(f"{line[:60]!r} is not a word followed by {dim} numbers") from error
+            raise ValueError(
+                f"word {number:,}: {line[:60]!r} is not a word with {dim} numbers"
+            ) from error
         if re.search(r" \S*\d$", words[-1]):
-            raise ValueError(f"{line[:60]!r} has more than {dim} numbers")
+            raise ValueError(f"word {number:,}: {line[:60]!r} has more than {dim} numbers")
     return pa.array(words, pa.string()), np.array(vectors, np.float32)

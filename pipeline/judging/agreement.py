@@ -227,11 +227,17 @@ def _corpus_labels(judgments: Sequence[Judgment], shards: Sequence[Shard]) -> np
     return join(judgments, shards, [], own={}).labels
 
 
-def corpus_precisions(folder: str, record: RunRecord, good: float | None = None) -> dict[str, str]:
-    """Describe the precision of each finished corpus that has judged pairs.
+def corpus_precisions(folder: str, record: RunRecord) -> dict[str, str]:
+    """Describe the precision of each corpus in `corpus_counts` in a line of text."""
+    counts = corpus_counts(folder, record)
+    return {place: precision_line(place, *of) for place, of in counts.items()}
+
+
+def corpus_counts(folder: str, record: RunRecord, good: float = 0) -> dict[str, tuple[int, int]]:
+    """Count the good pairs and the judged pairs of each finished corpus that has judged pairs.
 
     The keys of the result are `selections/NAME`, or "" for the run's own corpus. Pairs with a label
-    of at least `good` (by default `select.good`) are good.
+    of at least `good`, or of `select.good` if `good` is 0, are good.
     """
     judgments, found = read_judgments(folder), {}
     selections = [f"selections/{name}" for name in record.config.select.selections]
@@ -239,9 +245,9 @@ def corpus_precisions(folder: str, record: RunRecord, good: float | None = None)
         of = record.derived(place)
         if "select" in of.stages:
             labels = _corpus_labels(tuple(judgments), tuple(shards_of(folder, of.path("select"))))
-            least, name = good or of.config.select.good, place.rpartition("/")[2]
             if len(labels):
-                found[place] = precision_line(name, int(np.sum(labels >= least)), len(labels))
+                least = good or of.config.select.good
+                found[place] = int(np.sum(labels >= least)), len(labels)
     return found
 
 

@@ -10,9 +10,10 @@ from paraloom.pipeline.judging import cuts
 from paraloom.pipeline.judging.judgments import Judgment
 
 
-def precision_line(name: str, good: int, judged: int) -> str:
-    """Describe the precision of the run's corpus, or of the named selection `name`."""
+def precision_line(place: str, good: int, judged: int) -> str:
+    """Describe the precision of a corpus. `place` is `selections/NAME`, or "" for the run's own."""
     low, high = cuts.wilson(good, judged)
+    name = place.rpartition("/")[2]
     share = f"{good:,} of {judged:,}, 95% interval {low:.2f} to {high:.2f}"
     return f"Precision of the corpus{f' {name}' if name else ''}: {share}"
 

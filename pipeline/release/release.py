@@ -55,6 +55,8 @@ def make_release(
         raise UserError(f"{run}: its corpus is empty; look at `paraloom status {run}`")
     if not held_out < rows:
         raise UserError(f"--held-out: must be below the {rows:,} rows of the corpus")
+    if repo is not None and not re.fullmatch(r"[\w.-]+/[\w.-]+", repo):
+        raise UserError(f"--repo {repo}: must be OWNER/NAME")
     share = held_out if held_out < 1 else held_out / rows
     license, link = _license(run, record, license, license_link)
     terms = None if link is None or _ADDRESS.fullmatch(link) else Path(link).read_bytes()
@@ -83,6 +85,8 @@ def make_release(
         made = write_configurations(folder, tables, columns, share, seed)
         release = Release(license, link, repo, seed, made)
         splits = {split.name: split.rows for split in made[0].splits}
+        if TRAIN not in splits:
+            raise UserError(f"--held-out {held_out:g}: leaves no rows for the split {TRAIN}")
         about = {
             "paraloom": metadata.version("paraloom"),
             "seed": seed,
@@ -156,6 +160,8 @@ def _license(
             f"{run}: input.license is not set; name the licence of the corpus with --license, such "
             "as --license cc-by-4.0"
         )
+    if link and not (_ADDRESS.fullmatch(link) or Path(link).is_file()):
+        raise UserError(f"--license-link {link}: is neither a file nor an http address")
     if name in HUB_LICENSES:
         return license, None
     if not link:

@@ -61,6 +61,8 @@ class TripletOptions:
         """Raise UserError for unknown kinds, and for English-only kinds in other languages."""
         if unknown := set(self.kinds) - {*KINDS}:
             raise UserError(f"--triplets {min(unknown)}: choose among {', '.join(KINDS)}, all")
+        if not self.bounds.min_score <= min(self.bounds.max_score, 1 - self.bounds.relative_margin):
+            raise UserError("--min-score: no cosine meets this and --max-score, --relative-margin")
         changes = [kind for kind in self.kinds if kind in CHANGES]
         if changes and language != "en":
             raise UserError(f"--triplets: {', '.join(changes)}: for English only; use {NEAR}")

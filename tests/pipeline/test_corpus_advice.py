@@ -7,6 +7,7 @@ import pyarrow as pa
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.config.selection import SelectOptions
+from paraloom.pipeline.library import run
 from paraloom.pipeline.pages.describe import near_copies
 from paraloom.pipeline.run.folder import read_run
 from paraloom.pipeline.run.notices import of_training
@@ -60,6 +61,23 @@ def test_near_copies_are_said(a_run: Path, capsys: Capsys) -> None:
     assert near_copies(corpus, bound).endswith("lower the bound of content_overlap in select.where")
     assert not near_copies(PairsRecord(unigram_f1=0.8), bound)
     assert not near_copies(PairsRecord(), bound)
+
+
+def test_word_vectors_of_no_word_are_said(tmp_path: Path, capsys: Capsys) -> None:
+    (tmp_path / "pairs.tsv").write_text("a dog barks\ta dog is barking\n")
+    (tmp_path / "vectors.txt").write_text("Hund 1 2\nKatze 2 1\n")
+    name = "paragram_similarity"
+    run(
+        {
+            "run": str(tmp_path / "run"),
+            "input": {"format": "pairs", "paths": [str(tmp_path / "pairs.tsv")]},
+            "score": {"scorers": [name], "paragram": str(tmp_path / "vectors.txt")},
+            "select": {"by": name},
+        },
+        "score",
+        beam=["--direct_num_workers", "1"],
+    )
+    assert f"score: {name} of the first pairs is 0; use " in capsys.readouterr().err
 
 
 def test_few_pairs_and_random_vectors_are_said(tmp_path: Path, write_config: WriteConfig) -> None:

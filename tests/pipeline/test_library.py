@@ -14,7 +14,7 @@ import pytest
 import paraloom
 from paraloom.pipeline import library
 from paraloom.pipeline.stages import folder_of
-from tests.run_helpers import ROOT, STAGES, Patch, WriteConfig
+from tests.run_helpers import ROOT, STAGES, Patch, WriteConfig, refuses
 
 PAGE = (ROOT / "docs" / "library.md").read_text("utf-8")
 
@@ -91,6 +91,9 @@ def test_what_is_not_there_is_said(place: Path) -> None:
     run = paraloom.open_run("runs/sample")
     with pytest.raises(paraloom.UserError, match="is not finished; finished stages: ingest, "):
         run.encoder()
+    for opening in (run.record, run.pairs):
+        with refuses("is not finished; finished stages: ingest, "):
+            opening("")
     with pytest.raises(paraloom.UserError, match="nothing: no run with a finished stage here"):
         paraloom.open_run("nothing")
     with pytest.raises(paraloom.UserError, match="scorer 'bleurt': neither in Paraloom nor in"):
@@ -109,6 +112,15 @@ def test_what_is_not_there_is_said(place: Path) -> None:
         paraloom.score(["a"], ["b"], paragrams="vectors.txt")
     with pytest.raises(paraloom.UserError, match="1 references but 2 translations"):
         paraloom.score(["a"], ["a", "b"])
+    no_texts: list[tuple[Any, str]] = [
+        (["a dog", float("nan")], "row 2 is nan, which is not a text"),
+        (pa.array([3]), "row 1 is 3, which is not a text"),
+        (["a \ud800"], r"row 1 is 'a \\ud800', which is not a text"),
+        (pd.DataFrame({"reference": ["a dog"]}), "a DataFrame is given where a list of texts"),
+    ]
+    for texts, message in no_texts:
+        with refuses(message):
+            paraloom.score(texts, ["a dog"] * len(texts))
     assert paraloom.score([], [])["trigram_overlap"].type == pa.float32()
 
 

@@ -16,7 +16,7 @@ import typer
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.storage.remote import localise
 from paraloom.beam_jobs.transforms.equal_texts import row_hash
-from paraloom.models.errors import UserError, reading
+from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.hashing import threshold
 from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.text.idf import COUNTS, WordCounts, count_words, idf_table, merge_counts
@@ -175,7 +175,7 @@ def _count_kinds(values: pa.StringArray) -> WordCounts:
 
 
 def _open(path: str) -> pq.ParquetFile:
-    with reading(path):
+    with in_one_line(f"{path}: cannot be read"):
         file = pq.ParquetFile(localise(path), memory_map=True)
     if missing := set(SIDES).difference(file.schema_arrow.names):
         raise UserError(f"{path}: has no column {min(missing)}")
@@ -186,7 +186,7 @@ def _batches(corpus: Corpus, more: Callable[[pa.Field], bool]) -> Iterator[dict[
     for path in corpus.files:
         file = _open(path)
         columns = [*SIDES, *(field.name for field in file.schema_arrow if more(field))]
-        with reading(path):
+        with in_one_line(f"{path}: cannot be read"):
             for batch in file.iter_batches(_BATCH, columns=columns, use_threads=False):
                 read = {name: batch[name] for name in columns}
                 for side in SIDES:

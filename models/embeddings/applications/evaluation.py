@@ -117,7 +117,8 @@ class Report:
             table.add_section()
         for i, each in enumerate(benchmarks(self.data)):
             head = f"MTEB: {each.name} ({each.task}{'' if each.complete else ', incomplete'})"
-            table.add_row(head, f"{each.pairs:,}", *(f"{of[i]:.1f}" for of in self.mteb))
+            cells = (f"{of[i]:.1f}".replace("nan", "undefined") for of in self.mteb)
+            table.add_row(head, f"{each.pairs:,}", *cells)
         table.add_section()
         return table
 

@@ -100,7 +100,7 @@ def read_labelled(path: Path | str) -> list[LabelledPairs]:
     """Read a folder or file of SICK or STS, or a file of judgments with the columns `reference`,
     `paraphrase` (or `translation`) and `score` (0 to 100)."""
     path = Path(path)
-    if path.is_file():
+    if path.is_file() or path.is_fifo():
         header = _header(path)
         translation = next((name for name in _TRANSLATIONS if name in header), None)
         if translation is not None and {"reference", "score"} <= set(header):

@@ -26,7 +26,7 @@ from paraloom.models.embeddings.ragged_columns import (
 )
 from paraloom.models.embeddings.training.trainer import Pool
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind, tag_count
-from paraloom.models.errors import UserError, reading
+from paraloom.models.errors import UserError, in_one_line, reading
 from paraloom.models.hashing import text_hashes
 
 POOL = 200_000  # pairs shuffled together and kept in memory
@@ -230,5 +230,6 @@ def _batches(
 @contextmanager
 def opened_parquet(path: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file. Errors in the block name the file."""
-    with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+    how = {"page_checksum_verification": True}
+    with reading(path), in_one_line("cannot be read"), pq.ParquetFile(path, **how) as file:
         yield file

@@ -117,7 +117,7 @@ def command(
                 progress.set(at + len(first))
     seconds = time.monotonic() - started
     write_json(json, Mining(len(rows), n, len(found.first), dict(rejected), seconds))
-    pairs = f"{output}: {len(found.first):,} pairs"
+    pairs = f"{output}: {len(found.first):,} pair{'s' * (len(found.first) != 1)}"
     show(f"{pairs} of {n:,} distinct sentences ({len(rows):,} lines{unused})")
 
 
@@ -127,6 +127,7 @@ def _sentences(bitexts: list[Bitext], rejected: Counter[str]) -> Iterator[pa.Str
         for bitext in bitexts:
             for block in read_bitext(bitext, rows=_ROWS, max_characters=MAX_CHARACTERS):
                 why = pc.replace_substring(block.rejected["reason"], " in reference", "")
+                why = pc.replace_substring(why, "reference", "line")
                 rejected.update(why.to_pylist())
                 yield block.pairs["reference"]
                 done += len(block.pairs)

@@ -12,7 +12,7 @@ from paraloom.pipeline.judging import describe
 from paraloom.pipeline.judging.agreement import (
     JudgedPairs,
     conditions,
-    corpus_precisions,
+    corpus_counts,
     join,
     measure,
     score_labels,
@@ -20,6 +20,12 @@ from paraloom.pipeline.judging.agreement import (
 from paraloom.pipeline.judging.cuts import ENOUGH, AgreementRecord
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
+
+
+class Agreement(AgreementRecord):
+    """The JSON form of `paraloom agreement`."""
+
+    corpora: dict[str, tuple[int, int]]  # for each corpus, the numbers of good and judged pairs
 
 
 def command(
@@ -77,7 +83,7 @@ def command(
         connect(beam_options(context), [run])
         scored = ScoredRun(run)
         pairs = _of_run(scored, names, where or [])
-        corpora = corpus_precisions(run, scored.record, good)
+        corpora = corpus_counts(run, scored.record, good or 0)
         usual = scored.record.config.select.good
     elif labels is not None and run is None:
         paths = {}
@@ -91,9 +97,9 @@ def command(
         raise UserError("agreement: give either a run folder with judgments or --labels FILE")
     found = measure(pairs, good=good or usual, precisions=wanted)
     _show(found)
-    for line in corpora.values():
-        console().print(f"{line}.")
-    write_json(json, found.model_dump())
+    for place, counts in corpora.items():
+        console().print(f"{describe.precision_line(place, *counts)}.")
+    write_json(json, Agreement(**found.model_dump(), corpora=corpora))
 
 
 def _of_run(run: ScoredRun, names: list[str], where: list[str]) -> JudgedPairs:

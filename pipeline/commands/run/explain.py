@@ -12,7 +12,7 @@ from paraloom.beam_jobs.bitext import READERS
 from paraloom.beam_jobs.bitext.formats import Moses
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import Shard, read_receipt, read_shard, receipts
-from paraloom.models.errors import UserError, reading
+from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.printing import on_one_line
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, argument, write_json
@@ -114,7 +114,7 @@ def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
     if storage.is_remote(shard.path):
         return list(read_shard(shard).filter(wanted).to_pylist())
     # Most shards do not contain the id, so read the column of ids first.
-    with reading(shard.path), pq.ParquetFile(shard.path) as file:
+    with in_one_line(f"{shard.path}: cannot be read"), pq.ParquetFile(shard.path) as file:
         there = pc.any(pc.equal(file.read(["id"])["id"], id)).as_py()
         return list(file.read().filter(wanted).to_pylist()) if there else []
 

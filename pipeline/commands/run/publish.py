@@ -99,21 +99,20 @@ def command(
     full and pairs. Rows with the same reference are in the same split. A data set that --push
     creates is private.
     """
-    if send and (repo is None or repo.count("/") != 1):
+    if send and repo is None:
         raise UserError("--push: needs a data set to upload to; give --repo OWNER/NAME")
     if out is None:
         if storage.is_remote(run):
             raise UserError(f"{run}: is in an object store; name a local folder with --out")
         out = Path(run, f"release-{selection}" if selection else "release")
     kinds = tuple(KINDS) if triplets == "all" else tuple((triplets or "").split(","))
-    bounds = Bounds(min_score=min_score, max_score=max_score, relative_margin=relative_margin)
     negatives = TripletOptions(
         kinds=kinds,
         model=triplets_model,
         cross_encoder=triplets_cross_encoder,
         spacy=triplets_spacy,
         wordnet=triplets_wordnet,
-        bounds=bounds,
+        bounds=Bounds(min_score=min_score, max_score=max_score, relative_margin=relative_margin),
     )
     splits = make_release(
         run,

@@ -305,6 +305,8 @@ def test_a_unit_counts_once_however_often_one_looks(tmp_path: Path, monkeypatch:
     watch.look()
     with pytest.raises(UserError, match="odd: none of 20 rows can be used"):
         check_not_stopped(folder)
+    with pytest.raises(UserError, match=r"none of 10 rows can be used.*remove the cause; then"):
+        watch.check_all([bad])  # at the end, no limit would help
     watch.end()
     check_not_stopped(folder)
 

@@ -154,6 +154,7 @@ def test_it_prints_the_scores_and_the_cut(labels: Path, tmp_path: Path, capsys: 
     assert "pairs not counted: 1 with equal sides" in out
     assert "select: # precision 0.8 by: " in out
     found = json.loads(results.read_text())
+    assert errors_of("agreement", found) == [] and found["corpora"] == {}
     assert {*found["scores"]} == {*default_names(), "mean_idf"}
     assert found["scores"]["unigram_f1"]["spearman"] == pytest.approx(1, abs=0.01)
     assert found["scores"]["edit_distance"]["spearman"] == pytest.approx(-1, abs=0.01)

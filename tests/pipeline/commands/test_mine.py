@@ -71,7 +71,7 @@ def test_text_parquet_and_results(
     [
         ("One.\n", ""),
         ("One.\none\nONE!\n", ""),
-        ("\n\n\t\n", "; left out: 2 empty line, 1 control character U+0009"),
+        ("\n \n\t\n", "; left out: 2 empty line, 1 control character U+0009"),
         ("Ein.\nÄrger.\nTür.\n", "; left out: 2 invalid UTF-8"),
     ],
 )
@@ -84,6 +84,13 @@ def test_too_few_sentences(
     assert "in.txt" in line and "distinct sentence" in line
     assert line.strip().endswith(f"give two or more{left_out}")
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+
+
+def test_one_pair_is_no_plural(tmp_path: Path, encoder: str, capsys: Capsys) -> None:
+    (tmp_path / "in.txt").write_text("A dog barks.\nA dog barks again.\n")
+    arguments = ["mine", str(tmp_path / "in.txt"), "--model", encoder, "--margin", "0"]
+    assert main([*arguments, "--output", str(tmp_path / "m.tsv")]) == 0
+    assert "m.tsv: 1 pair of 2 distinct sentences" in capsys.readouterr().out
 
 
 def test_a_failure_leaves_the_earlier_pairs(

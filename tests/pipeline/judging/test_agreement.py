@@ -22,6 +22,7 @@ from paraloom.pipeline.config.selection import SelectOptions
 from paraloom.pipeline.judging import agreement
 from paraloom.pipeline.judging.agreement import (
     JudgedPairs,
+    corpus_counts,
     corpus_precisions,
     default_names,
     join,
@@ -151,7 +152,7 @@ def test_precision_is_that_of_the_judged_pairs(write_run: WriteConfig, monkeypat
         "": "Precision of the corpus: 29 of 50, 95% interval 0.44 to 0.71",
         "selections/strict": "Precision of the corpus strict: 10 of 10, 95% interval 0.72 to 1.00",
     }
-    assert corpus_precisions(folder, record, good=40)[""].startswith("Precision of the corpus: 40")
+    assert corpus_counts(folder, record, good=40) == {"": (40, 50), "selections/strict": (10, 10)}
     places = sorted(str(Path(shard.path).parent.relative_to(folder)) for shard in scanned)
     assert places == ["corpus", "selections/strict/corpus"]
 

@@ -1,6 +1,7 @@
 """Models that are opened, ours and those of sentence-transformers, and their evaluation."""
 
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from io import StringIO
@@ -52,6 +53,7 @@ def test_real_data_side_by_side(bag_of_words: Embed, data: Path) -> None:
     shown = "{:.1f} / {:.1f}".format(*report.mean(0, "STS 2014"))
     for text in (shown, "nothing", "STS 2014 mean", "MSRvid", "SICK trial", "undefined"):
         assert text in file.getvalue()
+    assert not re.search(r"\bnan\b", file.getvalue())
 
 
 SCORED = st.tuples(st.integers(-9, 9).map(float), st.integers(0, 5).map(float))

@@ -90,7 +90,7 @@ def test_every_form_of_the_same_pairs_gives_the_same_encoder(tmp_path: Path) -> 
         (b"reference\ttranslation\n", {}, "no rows to train on"),
         (b"a\tb\nc\n", {}, "row 2: 1 tab-separated columns, but column 2 is needed"),
         (b"a\tb\n", {"first": "x"}, "no column 'x'; the columns are a, b"),
-        (b"PAR1 and more", {}, "Parquet magic bytes"),
+        (b"PAR1 and more", {}, "cannot be read (ArrowInvalid: Parquet magic bytes"),
     ],
 )
 def test_wrong_files_are_named(
@@ -99,7 +99,7 @@ def test_wrong_files_are_named(
     path = tmp_path / "pairs"
     path.write_bytes(content)
     options = SMALL.replace(pairs=[PairsOptions.of({"paths": [str(path)], **source})])
-    with pytest.raises((UserError, OSError, ValueError)) as error:
+    with pytest.raises(UserError) as error:
         train(options, tmp_path / "model", seed=1)
     text = "\n".join([*error.value.__notes__, str(error.value)])
     assert "embeddings.pairs[0].paths" in text and str(path) in text and message in text
