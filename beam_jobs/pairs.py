@@ -126,10 +126,10 @@ class ScorePairs(beam.PTransform):
 class ExactDeciles(beam.PTransform):
     """Adds `<score>_decile`, the decile (0 to 9) of each row among all rows, for each score.
 
-    `bucketed = scored.pairs | ExactDeciles(["trigram_overlap"])`. The sizes of deciles differ by at
-    most one row, if no two rows have the same id and `candidate`. Scores must be np.float32. Rows
-    with infinite or missing scores are rejected. The input must be bounded, and in the global
-    window.
+    `bucketed = scored.pairs | ExactDeciles(["trigram_overlap"])`. Rows with equal scores are
+    ordered by id and `candidate`. If no two rows have the same id and `candidate`, the sizes of
+    deciles differ by at most one row. Scores must be np.float32. Rows with infinite or missing
+    scores are rejected. The input must be bounded, and in the global window.
     """
 
     def __init__(self, scores: Sequence[str]):
@@ -176,7 +176,8 @@ def _divided(
     given = _fields(pairs)
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]
-    # All outputs of a columnar DoFn must have the same schema, so one output contains all rows.
+    # All outputs of a columnar DoFn must have the same schema. So one output has all rows, both
+    # accepted and rejected.
     dividing = beam.ParDo(_Divide(whole, load, divide))
     if accelerator:
         dividing = dividing.with_resource_hints(accelerator=accelerator)

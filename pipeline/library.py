@@ -51,7 +51,7 @@ class OpenedRun:
         return list(self._record.stages)
 
     def record(self, stage: str) -> StageRecord:
-        """Return the record of a finished stage. `stage` is the name of the stage or its folder."""
+        """Return the record of a finished stage. `stage` is its name or its folder's name."""
         stage = stage_in(stage)
         if stage not in self._record.stages:
             finished = ", ".join(self.stages)

@@ -40,12 +40,12 @@ class Bitext:
     format: str
     paths: tuple[str, ...]
     name: str  # unique in the input
-    columns: tuple[str, ...] = ()  # column names; empty: the columns of the reader
+    columns: tuple[str, ...] = ()  # names here; empty: `columns` of the reader
     places: tuple[str, ...] = ()  # name in the file of each column; empty if columns have no names
     kept: pa.Schema = field(default_factory=lambda: pa.schema([]))  # columns of `input.keep`
     clean: tuple[str, ...] = ()  # names of `CLEANERS` for source and reference
     sha256: tuple[str, ...] = ()  # expected checksum of each file
-    ids_found: bool = False  # whether rows may lack an id, because `input.columns` has no `id`
+    ids_found: bool = False  # whether the file has ids that `input.columns` does not name
 
     def may_lack(self, column: str) -> bool:
         """Whether rows without a valid value in this column are accepted."""

@@ -2,8 +2,8 @@
 
 A worker that is killed, for instance because it used too much memory, cannot report an error. The
 launcher therefore counts the death in the attempt records (`<stage>/_attempts/<unit>.json`) of all
-units in progress. From the first death on, a translation job records the rows that the engine is
-processing. From the second death on, the job makes smaller batches. If workers still die, the
+units in progress. From the first death on, a translation job records the rows that the model is
+translating. From the second death on, the job makes smaller batches. If workers still die, the
 launcher ends the run with a message that names the units and rows. If the launcher itself is
 killed, no death is counted.
 """

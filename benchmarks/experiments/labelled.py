@@ -71,7 +71,7 @@ def _figures(metrics: Mapping[str, Any]) -> Scores:
 
 
 def tables(inputs: Inputs) -> dict[str, Table]:
-    """Return the table of MaLSTM, complete and without some of its parts."""
+    """Return the table of the complete MaLSTM, and of MaLSTM without single parts."""
 
     def row(epochs: int = 80, **parts: Any) -> LabelledCell:
         options = SystemOptions(

@@ -3,9 +3,9 @@
 The settings follow section 6.2. Word vectors start from PARAGRAM, and mini-batches have 100 pairs.
 Recurrent encoders read 30% of the pairs scrambled, and negatives come from both sides of a
 mega-batch (footnote 8). A bidirectional encoder averages the states of its directions (4.1). Each
-training has one epoch, except for `readings`. Only the best tenth in Table 4 and the epoch in
-`readings` are chosen by results, on STS 2012 to 2014. The paper's figures of Tables 3 to 5 are for
-STS 2017.
+training has one epoch, except in the table `readings`. Only the best tenth in Table 4 and the epoch
+in `readings` are chosen by results, on STS 2012 to 2014. The paper's figures of Tables 3 to 5 are
+for STS 2017.
 """
 
 from collections.abc import Mapping
@@ -115,8 +115,8 @@ def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
     """
     if "paranmt4" in chosen and not scored_pairs(inputs).exists():
         raise UserError(
-            f"{scored_pairs(inputs)}: paranmt4 needs the run's pairs with deciles; name a corpus "
-            "in its run's folder, or other tables"
+            f"{scored_pairs(inputs)}: table paranmt4 needs the run's pairs with deciles; name a "
+            "corpus that is in the folder of its run, or leave out paranmt4"
         )
     if "paranmt3" not in chosen:
         return

@@ -76,8 +76,8 @@ def axis(values: Array, bins: int) -> Array:
 def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | None:
     """Choose a score of wording and a score of meaning, preferably among the scores in `limited`.
 
-    If no score measures wording or meaning, another score is chosen instead. With fewer than two
-    scores, the result is None.
+    `limited` has the scores that the selection limits. A missing score of wording or of meaning is
+    replaced by another score. With fewer than two scores, the result is None.
 
     >>> axes(["unigram_f1", "word_order", "translation_score"], ["word_order"])
     ('unigram_f1', 'word_order')

@@ -27,8 +27,8 @@ class Journal:
     ) -> None:
         """Record the configuration and its stages before the first stage runs.
 
-        `outdated` is recorded, because a reader of the record may have no access to the files and
-        environment variables from which keys are computed.
+        `outdated`, the stages whose keys have changed, is recorded. A reader of the record may lack
+        the files and environment variables from which keys are computed.
         """
         self.record = RunRecord(
             config=Config.of(config.written),

@@ -182,7 +182,7 @@ def test_a_trained_model_to_start_from(tmp_path: Path, sick: Path) -> None:
     free, held = distance(0.0), distance(15.0)
     assert 0 < held < 0.3 * free
 
-    with pytest.raises(UserError, match="has its own vectors; remove one option"):
+    with pytest.raises(UserError, match="has its own vectors; remove this key"):
         trained_model(options.replace(initial_vectors="x.txt"), str(tmp_path / "universal"))
     with pytest.raises(UserError, match=r"nothing/config\.json: cannot be read"):
         trained_model(options, str(tmp_path / "nothing"))

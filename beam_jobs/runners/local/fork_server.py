@@ -1,7 +1,7 @@
 """A fork server: workers are forked from a process that has already imported their modules.
 
-Every job starts new workers. Importing Beam and Arrow takes a core two seconds, but a fork takes
-milliseconds. The server itself starts no threads, so no lock is held when it forks.
+Every job starts new workers. Importing Beam and Arrow takes two seconds of CPU time, but a
+fork takes milliseconds. The server itself starts no threads, so no lock is held when it forks.
 
     launcher  --(module, arguments, environment; stderr, a pipe)-->  fork server
     fork server  --fork-->  worker
@@ -123,7 +123,7 @@ class ForkServer:
                     )
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            weakref.finalize(self, server.kill)  # also at exit, because imports may still run
+            weakref.finalize(self, server.kill)  # at exit, it may be importing
             self._socket = ours
         return self._socket
 
@@ -133,7 +133,7 @@ fork_server = ForkServer()  # the fork server of this process
 
 def serve(requests: socket.socket) -> None:
     """Fork a worker for every request, until the launcher ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # workers end with the launcher
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends with the launcher
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     level = logging.root.level
     logging.root.setLevel(logging.ERROR)  # Beam warns about clouds that are not in use

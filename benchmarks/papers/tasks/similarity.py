@@ -182,7 +182,8 @@ def trained_model(options: EmbeddingOptions, folder: str) -> SentenceEncoder:
     """Load a trained model, to continue its training with other options."""
     if options.vector_file:
         raise UserError(
-            f"embeddings.initial_vectors: the model {folder} has its own vectors; remove one option"
+            f"embeddings.initial_vectors: the model {folder} has its own vectors; remove this key, "
+            "or the key `start`"
         )
     found = load_encoder(folder, device=str(device_of(options)))
     shape = {name: getattr(found.options, name) for name in SHAPE}

@@ -43,7 +43,7 @@ class StageStatus(BaseModel):
 
 
 class Asked(Usage):
-    """The tokens, requests and cost of a language model in the finished units."""
+    """The tokens, requests and cost of a language model in the finished shards."""
 
     cost: float | None = None  # None if prices or token counts are unknown
 
@@ -164,7 +164,7 @@ def _is_running(folder: str) -> bool | None:
 
 
 def _to_make(name: str, record: RunRecord) -> int | None:
-    """Return the sum of `rows_in` when all units are finished, or None if it is unknown."""
+    """Return the number of rows that a stage reads in all, or None if it is not known yet."""
     place, _, base = name.rpartition("/")
     before = base != "ingest" and pairs_before(base, record.config)
     read = record.derived(place).find(PairsRecord, before) if before else None
