@@ -73,7 +73,12 @@ Changes = Annotated[
     ),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Run the stages again even if they are up to date.")
+    bool,
+    typer.Option(
+        "--force",
+        help="Run the stages of this command again even if they are up to date. Earlier stages are "
+        "not repeated.",
+    ),
 ]
 OnInterrupt = Annotated[
     Literal["leave", "cancel"] | None,

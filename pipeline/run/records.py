@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from statistics import fmean
 from typing import Any, ClassVar, TypeVar
 
@@ -279,8 +280,7 @@ class RunRecord(Lenient):
         >>> RunRecord(stages={"idf": {"words": 31}}).find(IdfRecord).words
         31
         """
-        found = self.stages.get(name or kind.stage)
-        return found if isinstance(found, kind) else None
+        return of_kind(kind, name or kind.stage, self.stages)
 
     def path(self, stage: str) -> str:
         """The name of a stage in the run, such as `rounds/2/score` for a stage of a round."""
@@ -330,6 +330,14 @@ class RunRecord(Lenient):
     def pair_records(self) -> dict[str, PairsRecord]:
         """The records of the finished stages that produce pairs."""
         return {n: stage for n, stage in self.stages.items() if isinstance(stage, PairsRecord)}
+
+
+def of_kind(kind: type[Kind], name: str, records: Mapping[str, StageRecord]) -> Kind | None:
+    """Return the record of the stage `name` if it is of the class `kind`."""
+    found = records.get(name)
+    if found and StageRecord.classes.get(name) is kind and not isinstance(found, kind):
+        return kind.model_validate(found.json_values())  # `kind` was imported after reading
+    return found if isinstance(found, kind) else None
 
 
 def stage_record(name: str, values: Any) -> StageRecord:

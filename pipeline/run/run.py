@@ -23,7 +23,7 @@ from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.options import Config
 from paraloom.pipeline.run.folder import read_stages, shards_of
-from paraloom.pipeline.run.records import Kind, StageRecord
+from paraloom.pipeline.run.records import Kind, StageRecord, of_kind
 from paraloom.pipeline.stages import RESOURCES, TABLE, folder_of, own
 
 
@@ -91,8 +91,8 @@ class Run:
 
     def find(self, kind: type[Kind], stage: str = "") -> Kind | None:
         """Return the stage record of the class `kind`, like `RunRecord.find`."""
-        found = self.owner(stage or kind.stage).records.get(stage or kind.stage)
-        return found if isinstance(found, kind) else None
+        stage = stage or kind.stage
+        return of_kind(kind, stage, self.owner(stage).records)
 
     def record(self, kind: type[Kind], stage: str = "") -> Kind:
         """Return the stage record of the class `kind`. The stage must be finished."""

@@ -37,6 +37,7 @@ from paraloom.pipeline.run.records import (
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import pairs_record, shards_are_valid
 from paraloom.pipeline.stages import PAIR_STAGES, folder_of
+from paraloom.pipeline.stages.resources.columns import ColumnsRecord
 from tests.run_helpers import (
     ONE,
     Capsys,
@@ -436,3 +437,12 @@ def test_criteria_are_those_of_the_configuration(tmp_path: Path) -> None:
     assert (found.per_source, found.max_overlap, found.language) == ("best", 0.25, "de")
     assert run.criteria().deciles is None
     assert run.criteria("x", []).deciles == ()
+
+
+def test_a_record_that_was_read_before_its_class_was_imported() -> None:
+    early = StageRecord.model_validate({"rows": {"kiwi": 3}, "digests": {"kiwi": "a"}})
+    record = RunRecord()
+    record.stages = {"columns": early}
+    found = record.find(ColumnsRecord)
+    assert found and found.digests == {"kiwi": "a"}
+    assert record.find(PairsRecord, "columns") is None

@@ -200,10 +200,10 @@ def _format(path: str) -> str:
         return "tmx"
     names = line.decode(errors="replace").split("\t")
     columns = len(names)
-    # A header contains only names. In a line of two or three words, only usual names of columns
-    # count, because such a line may also be a pair of sentences.
-    named = NAME.fullmatch if columns > 3 else _names_column
-    if 1 < columns == len({*names}) and all(map(named, names)):
+    # A header contains only names. In a line of two or three words, at least two must be usual
+    # names of columns, because such a line may also be a pair of sentences.
+    usual = columns > 3 or sum(map(_names_column, names)) > 1
+    if 1 < columns == len({*names}) and usual and all(map(NAME.fullmatch, names)):
         if b'"' not in head:
             return "csv"
         raise UserError(

@@ -59,6 +59,9 @@ FILES = {  # whose names say nothing
         "t": lines(["id\ten\tcs\tby", *(f"{i}\t{b}\t{a}\tx" for i, (a, b) in enumerate(BOTH))])
     },
     "csv two tabs": {"t": lines(["en\tcs", *(f"{b}\t{a}" for a, b in BOTH)])},
+    "csv three tabs": {
+        "t": lines(["cs\ten\tcaption", *(f"{a}\t{b}\t{n}" for n, (a, b) in enumerate(BOTH))])
+    },
     "csv names": {"t": lines(["English\tczech", *(f"{b}\t{a}" for a, b in BOTH)])},
     "parquet": {"1": parquet(), "2": parquet()},
     "tmx": {"memory": lines(['<?xml version="1.0"?>', f'<tmx version="1.4">{TMX}</tmx>'])},
