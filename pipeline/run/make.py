@@ -85,8 +85,9 @@ def run_stages(
             except DamagedError as error:
                 _plan_repair(error, needed, state)
             except UserError:
-                with suppress(Exception):  # report the first error
-                    write_pages(config.run, recorded(journal.record))
+                if journal.record.stages:
+                    with suppress(Exception):  # report the first error
+                        write_pages(config.run, recorded(journal.record))
                 raise
         remove_local_copies(config.run)
         show_summary(config.run, recorded(journal.record), state.ran)
