@@ -89,6 +89,7 @@ class Stage:
 
 _MODULES = {
     **{name: f"selection.{name}" for name in ("exclude", "auto_select", "judged")},
+    "forward_nmt": "nmt",
     **{name: f"resources.{name}" for name in RESOURCES},
     **dict.fromkeys(("translation_model", "forward_model"), "resources.pair_models"),
     **dict.fromkeys(MODEL_KEYS.values(), "resources.pair_models"),

@@ -1,5 +1,6 @@
-"""Stage `nmt`: trains a translation model."""
+"""Stages `nmt` and `forward_nmt`: train translation models in both directions."""
 
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,9 +13,7 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.records import TrainingRecord
 from paraloom.pipeline.run.run import Run
-from paraloom.pipeline.run.stage import folder_is_valid
-
-is_valid = folder_is_valid
+from paraloom.pipeline.run.stage import Stage, folder_is_valid
 
 
 def fingerprint(run: Run) -> Any:
@@ -26,16 +25,16 @@ def fingerprint(run: Run) -> Any:
     return [counted, *languages, run.config.seed]
 
 
-def make(run: Run, key: str, *, forward: bool = False) -> TrainingRecord:
-    """Train on the pairs of `ingest`. With `forward`, source and reference are exchanged."""
+def make(stage: str, run: Run, key: str) -> TrainingRecord:
+    """Train on the pairs of `ingest`. For `forward_nmt`, source and reference are exchanged."""
     if find_spec("fairseq") is None:  # otherwise, only the log of the training would report this
         raise ModuleNotFoundError("No module named 'fairseq'")
     from paraloom.models.nmt.train import train_nmt
 
     languages = [run.input.source_language, run.input.target_language]
+    forward = stage == "forward_nmt"
     source, target = reversed(languages) if forward else languages
     pairs = [Path(path) for path in run.local_files("ingest")]
-    stage = "forward_nmt" if forward else "nmt"
     with TemporaryDirectory() as folder:
         metrics = train_nmt(
             swapped(pairs, Path(folder)) if forward else pairs,
@@ -65,3 +64,16 @@ def check(config: Config) -> None:
             f"input.source_language: equals input.target_language ({source}); set both to train a "
             "translation model"
         )
+
+
+STAGES = {
+    stage: Stage(
+        name=stage,
+        depends_on=("ingest",),
+        fingerprint=fingerprint,
+        make=partial(make, stage),
+        is_valid=folder_is_valid,
+        check=check,
+    )
+    for stage in ("nmt", "forward_nmt")
+}

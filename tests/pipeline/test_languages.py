@@ -239,5 +239,5 @@ def test_without_fairseq_the_training_names_the_extra(
     monkeypatch.setattr(nmt, "find_spec", lambda name: None)
     run = Run(read_config(write_config(tmp_path)))
     with pytest.raises(ModuleNotFoundError) as error:
-        nmt.make(run, "key")
+        nmt.make("nmt", run, "key")
     assert "paraloom[fairseq]" in str(missing_extra(str(error.value)))
