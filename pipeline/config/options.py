@@ -310,8 +310,6 @@ class Config(Options):
 
     def _check_generators(self) -> None:
         if self.generators is None:
-            if self.select.per_generator:
-                raise ValueError("select.per_generator: needs several generators")
             return
         names = [of.name for of in self.generators]
         if len({*names}) < len(names):
@@ -323,11 +321,6 @@ class Config(Options):
         total = sum(of.n for of in self.chats) + self.translates * self.nmt.candidates
         if total > MOST:
             raise ValueError(f"generators: {total} candidates per pair exceed the limit of {MOST}")
-        share, least = self.select.per_generator, 1 / len(names)
-        if share and share < least:
-            raise ValueError(
-                f"select.per_generator: must be at least {least:.3g} with {len(names)} generators"
-            )
         lacking = {"translation_score", "dual_score"}.intersection(self.score.scorers)
         if lacking and not self.has_model:
             raise ValueError(
@@ -345,6 +338,14 @@ class Config(Options):
         if select.by not in (*CHOSEN, *known):
             names = ", ".join(known)
             raise ValueError(f"{key}.by: {select.by} is not among score.scorers ({names})")
+        if share := select.per_generator:
+            if not (several := self.generators):
+                raise ValueError(f"{key}.per_generator: needs several generators")
+            if share < (least := 1 / len(several)):
+                raise ValueError(
+                    f"{key}.per_generator: must be at least {least:.3g} with {len(several)} "
+                    "generators"
+                )
         _check_each(f"{key}.where", select.where, lambda of: of.check(known, self.kept))
 
     def _check_plain_text(self, options: InputOptions) -> None:

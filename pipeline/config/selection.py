@@ -31,7 +31,7 @@ class AutoOptions(Options):
 
 
 class SelectOptions(Options):
-    """Which pairs become the corpus."""
+    """Which pairs become the corpus. Repeated pairs and pairs with equal sides are left out."""
 
     by: str = "paragram_similarity"
     """Score whose deciles are selected. auto: use the pairs in `labelled` to choose the deciles.
@@ -78,13 +78,14 @@ class SelectOptions(Options):
     also rejected if a side and an evaluation sentence share many words: the longer text contains at
     least 70% of the shorter text's sequences of five words. See choosing-pairs.md."""
     exclude_similarity: Annotated[float | None, Field(ge=-1, lt=1)] = None
-    """Also reject a pair if the cosine of one side and an evaluation sentence is above this value.
+    """Also reject a pair if the cosine of one side and a sentence in `exclude` is above this value.
     `score.sentence_model` computes the cosines. null: compute no cosines."""
     named: Annotated[dict[str, "NamedSelection | None"], Field(exclude_if=operator.not_)] = Field(
         default={}
     )
     """Further corpora of the run, by name. For each corpus, give the keys that differ from
-    `select`, such as `strict: {deciles: [9]}`. `NAME: null` removes the corpus NAME from the run.
+    `select`, such as `strict: {deciles: [9]}`. `exclude` and `exclude_similarity` always apply to
+    all corpora. `NAME: null` removes the corpus NAME from the run.
     See choosing-pairs.md."""
 
     @property

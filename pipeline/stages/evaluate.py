@@ -5,6 +5,7 @@ from typing import Any
 
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.storage import remote
+from paraloom.models.errors import reading
 from paraloom.models.files import digest
 from paraloom.pipeline.run.records import EvaluateRecord, Evaluation
 from paraloom.pipeline.run.run import Run
@@ -24,13 +25,15 @@ def fingerprint(run: Run) -> Any:
 def make(run: Run, key: str) -> EvaluateRecord:
     """Evaluate the encoder, and write evaluation.json."""
     from paraloom.models.embeddings.applications.evaluation import evaluate_models
-    from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
+    from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
     from paraloom.models.embeddings.model import load_encoder
 
     options = run.config.evaluate
     encoder = load_encoder(remote.localise(run.folder("embeddings")))
-    data = read_sts(options.sts) if options.sts else []
-    data += read_sick(options.sick) if options.sick else []
+    data: list[LabelledPairs] = []
+    for key, path, read in (("sts", options.sts, read_sts), ("sick", options.sick, read_sick)):
+        with reading(f"evaluate.{key}"):
+            data += read(path) if path else []
     results = evaluate_models(data, [encoder.named(run.config.embeddings.model)]).json()
     path = evaluation_path(run)
     storage.write_bytes(path, json.dumps(results, indent=1).encode())

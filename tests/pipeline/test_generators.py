@@ -281,5 +281,7 @@ def test_a_share_must_be_possible() -> None:
     select = {"by": "trigram_overlap", "per_generator": 0.4}
     with pytest.raises(ValueError, match=r"select.per_generator: must be at least 0.5 with 2 gen"):
         config({"kind": "nmt"}, CHAT, select=select)
-    with pytest.raises(ValueError, match="needs several generators"):
+    with pytest.raises(ValueError, match=r"select.per_generator: needs several generators"):
         Config.of({**config(CHAT).model_dump(exclude={"generators"}), "select": select})
+    with pytest.raises(ValueError, match=r"select.named.a.per_generator: must be at least 0.5"):
+        config({"kind": "nmt"}, CHAT, select={"by": "trigram_overlap", "named": {"a": select}})

@@ -65,7 +65,8 @@ def command(
 ) -> None:
     """Stages that are up to date are skipped. An interrupted run resumes.
 
-    --dry-run needs a run with deciles. Use --dry-run to try conditions (--set 'select.where=…').
+    --dry-run needs a run with deciles and, for select.exclude, the stage `exclude`. Use --dry-run
+    to try conditions (--set 'select.where=…').
     """
     beam = beam_options(context, on_interrupt)
     if name == "":  # as by `--name "$UNSET"`
