@@ -7,7 +7,7 @@ the search for files, the preview and `ingest` then support the format.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Literal
 
@@ -186,8 +186,8 @@ class Csv(RecordReader):
         return [Range(0, sum(of.lines for of in super().ranges(bitext, rows)))]
 
     def count_in(self, text: bytes) -> int:
-        """Count the rows without the header. Line feeds in quotes do not end a row."""
-        return sum(part.count(b"\n") for part in text.split(b'"')[::2]) - 1
+        """Count the rows without the header."""
+        return sum(1 for _ in _csv_rows(BytesIO(text))) - 1
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
         """Yield the rows of a file, `rows` at a time."""
@@ -202,9 +202,9 @@ class Csv(RecordReader):
                 yield replace(from_records(bitext, records, np.array(numbers), why), texts=texts)
 
 
-def _csv_rows(stream: BufferedReader) -> Iterator[tuple[int, list[str], str]]:
+def _csv_rows(stream: BufferedReader | BytesIO) -> Iterator[tuple[int, list[str], str]]:
     raw = iter(lambda: stream.readline(LONGEST), b"")
-    first = next(raw)
+    first = next(raw, b"")
     delimiter = csv_delimiter(first, named=True) or ","
     lines = (line.decode(errors="surrogateescape") for line in chain([first], raw))
     return csv_rows(lines, delimiter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from statistics import fmean
 from typing import Any, ClassVar, TypeVar
 
@@ -336,7 +337,8 @@ def of_kind(kind: type[Kind], name: str, records: Mapping[str, StageRecord]) -> 
     """Return the record of the stage `name` if it is of the class `kind`."""
     found = records.get(name)
     if found and StageRecord.classes.get(name) is kind and not isinstance(found, kind):
-        return kind.model_validate(found.json_values())  # `kind` was imported after reading
+        with suppress(ValueError):  # damaged
+            return kind.model_validate(found.json_values())  # `kind` was imported after reading
     return found if isinstance(found, kind) else None
 
 

@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count, islice
+from itertools import combinations, count, islice
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +22,7 @@ from paraloom.models.files import PACKED, atomic_file
 from paraloom.models.languages import CODES, ENGLISH, language_name, no_code
 from paraloom.models.printing import say, show
 from paraloom.models.structured import parse_yaml
-from paraloom.models.text.files import CHUNK, NAME, PARQUET, csv_delimiter
+from paraloom.models.text.files import CHUNK, NAME, PARQUET, csv_delimiter, csv_rows
 from paraloom.models.text.language_identifier import spoken
 from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.corpus.estimate import estimate, job_table
@@ -191,18 +191,21 @@ def _format(path: str) -> str:
     if csv_delimiter(head):
         return "csv"
     if PACKED.sub("", path).endswith(".csv") and b"\t" not in line:
+        text = io.StringIO(head.decode(errors="replace"), newline="")
+        rows = csv_rows(text, csv_delimiter(head, named=True) or ",")
+        first = f"line 1 is {line[:80].decode(errors='replace')}"
+        why = next((f"line {number:,}: {fault}" for number, _, fault in rows if fault), first)
         raise UserError(
-            f"{path}: is not CSV: either the first row is not column names separated by commas or "
-            "semicolons, or another row has a different number of columns; the first line is "
-            + line[:80].decode(errors="replace")
+            f"{path}: is not CSV with column names in line 1 ({why}); mend the file, or set "
+            "input.format: csv to reject single rows"
         )
     if line.lstrip().startswith((b"<?xml", b"<tmx", b"<!DOCTYPE tmx")):
         return "tmx"
     names = line.decode(errors="replace").split("\t")
     columns = len(names)
     # A header contains only names. In a line of two or three words, at least two must be usual
-    # names of columns, because such a line may also be a pair of sentences.
-    usual = columns > 3 or sum(map(_names_column, names)) > 1
+    # names of columns, because such a line may also be a pair of sentences (with an id like s1).
+    usual = columns > 3 or (sum(map(_names_column, names)) > 1 and not re.search(rb"\d", line))
     if 1 < columns == len({*names}) and usual and all(map(NAME.fullmatch, names)):
         if b'"' not in head:
             return "csv"
@@ -216,7 +219,7 @@ def _format(path: str) -> str:
 
 
 def _names_column(word: str) -> bool:
-    is_code = len(word) == 2 and not no_code(word)
+    is_code = len(word) == 2 and (word.islower() or word.isupper()) and not no_code(word)
     return is_code or word.lower() in _COLUMNS or word.lower() in CODES
 
 
@@ -242,12 +245,13 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
 
 def _tmx_languages(path: str) -> tuple[str, str]:
     """Return the two languages of most units. If numbers are equal, English has priority."""
-    names = (name for unit in READERS["tmx"].head(path)[0] for name in unit)  # type: ignore[attr-defined]
-    found = Counter(name.removeprefix(_SEGMENT) for name in names if name.startswith(_SEGMENT))
-    if len(found) < 2:
+    found = Counter[tuple[str, ...]]()
+    for unit in READERS["tmx"].head(path)[0]:  # type: ignore[attr-defined]
+        codes = sorted(name.removeprefix(_SEGMENT) for name in unit if name.startswith(_SEGMENT))
+        found.update(combinations(codes, 2))
+    if not found:
         raise UserError(f"{path}: the first units of the file are not in two languages")
-    two = sorted(found, key=lambda code: (-found[code], code != ENGLISH))[:2]
-    source, target = _english_last(two)
+    source, target = _english_last([*max(found, key=lambda two: (found[two], ENGLISH in two))])
     return source, target
 
 

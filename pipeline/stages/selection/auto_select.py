@@ -18,8 +18,6 @@ from paraloom.pipeline.run.records import AutoSelectRecord, DecileTrial
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RANKED
 
-_BATCH = 20  # pairs in a mini-batch; larger ones would give too few steps in a small sample
-
 version = 2
 """Increase this number when the same scores lead to another choice."""
 
@@ -90,9 +88,9 @@ def make(run: Run, key: str) -> AutoSelectRecord:
     counts = probing.counts()
     every = [tuple(range(low, high)) for low in range(10) for high in range(low + 1, 11)]
     pairs = {of: int(counts[list(of)].sum()) for of in every}
-    tried = [of for of, count in pairs.items() if count >= _BATCH]
+    tried = [of for of, count in pairs.items() if count > 1]
     if not tried:
-        raise UserError(f"{folder}: fewer than {_BATCH} pairs meet the other conditions of select")
+        raise UserError(f"{folder}: fewer than 2 pairs meet the other conditions of select")
     seeds = [seed + i for i in range(options.seeds)]
     found = probes.run(tried, seeds, probing, storage.join(folder, "probes"), run.arguments)
     trials = [
@@ -119,7 +117,7 @@ def small_encoder(model: str, encoder: EmbeddingOptions) -> EmbeddingOptions:
         dim=encoder.dim,
         initial_vectors=encoder.vector_file,
         epochs=1,
-        batch_size=_BATCH,
+        batch_size=20,  # with larger batches, a small sample would give too few steps
         mega_batch=1,
         negatives="other",
         device="cpu",

@@ -83,10 +83,14 @@ def test_the_languages_of_most_units(tmp_path: Path, capsys: Capsys) -> None:
     out, said = capsys.readouterr()
     assert out.startswith("paraloom.yaml: tmx, cs to en, 5 rows\n")
     assert said == ""
+    apart = '<tu><tuv xml:lang="zh"><seg>狗</seg></tuv><tuv xml:lang="en"><seg>Dog</seg></tuv></tu>'
+    (tmp_path / "b").write_text(f'<?xml version="1.0"?><tmx>{stray * 2}{apart}</tmx>', "utf-8")
+    assert main(["init", "b", "--out", "a.yaml"]) == 0
+    assert capsys.readouterr().out.startswith("a.yaml: tmx, fr to zh, 3 rows\n")
     (tmp_path / "b").write_text(f'<?xml version="1.0"?><tmx>{TMX}{stray * 4}</tmx>', "utf-8")
     assert main(["init", "b", "--out", "b.yaml"]) == 0
     out, said = capsys.readouterr()
-    assert out.startswith("b.yaml: tmx, zh to fr, 7 rows\n")
+    assert out.startswith("b.yaml: tmx, fr to zh, 7 rows\n")
     (tmp_path / "c").write_text("A dog runs.\t\n" * 8 + "Pes běží.\tA dog runs.\n", "utf-8")
     assert main(["init", "c", "--out", "c.yaml"]) == 0
     assert (
@@ -202,7 +206,8 @@ def test_sections_of_another_config(tmp_path: Path, capsys: Capsys) -> None:
         ),
         ({"a": '{"x": "A dog runs.", "y": 2}\n'}, "a: no two columns with text in two languages"),
         ({"a": '<tmx><body><tu><tuv xml:lang="en"/></tu></body></tmx>'}, "not in two languages"),
-        ({"a.csv": "sep=;\nid;cs;en\n1;A;B\n"}, "number of columns; the first line is sep=;"),
+        ({"a.csv": "sep=;\nid;cs;en\n1;A;B\n"}, "in line 1 (line 2: 3 columns instead of 2)"),
+        ({"a.csv": 'cs,en\nA,B\n"C,D\n'}, "in line 1 (line 3: no CSV (unexpected end of data))"),
         ({"a": ""}, "a: no rows, the file is empty"),
         ({}, "none: cannot be read (No such file"),
     ],
