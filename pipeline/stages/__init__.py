@@ -191,5 +191,5 @@ def stage_in(folder: str) -> str:
     ('rounds/2/select', 'select')
     """
     place, slash, name = folder.rpartition("/")
-    found = next((row.name for row in TABLE.values() if name == row.folder != ""), name)
+    found = next((row.name for row in TABLE.values() if name and row.folder == name), name)
     return f"{place}{slash}{found}"

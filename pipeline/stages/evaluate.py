@@ -31,8 +31,8 @@ def make(run: Run, key: str) -> EvaluateRecord:
     options = run.config.evaluate
     encoder = load_encoder(remote.localise(run.folder("embeddings")))
     data: list[LabelledPairs] = []
-    for key, path, read in (("sts", options.sts, read_sts), ("sick", options.sick, read_sick)):
-        with reading(f"evaluate.{key}"):
+    for name, path, read in (("sts", options.sts, read_sts), ("sick", options.sick, read_sick)):
+        with reading(f"evaluate.{name}"):
             data += read(path) if path else []
     results = evaluate_models(data, [encoder.named(run.config.embeddings.model)]).json()
     path = evaluation_path(run)

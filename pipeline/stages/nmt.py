@@ -67,13 +67,6 @@ def check(config: Config) -> None:
 
 
 STAGES = {
-    stage: Stage(
-        name=stage,
-        depends_on=("ingest",),
-        fingerprint=fingerprint,
-        make=partial(make, stage),
-        is_valid=folder_is_valid,
-        check=check,
-    )
+    stage: Stage.of(stage, globals() | {"make": partial(make, stage), "is_valid": folder_is_valid})
     for stage in ("nmt", "forward_nmt")
 }

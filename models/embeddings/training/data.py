@@ -230,6 +230,9 @@ def _batches(
 @contextmanager
 def opened_parquet(path: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file. Errors in the block name the file."""
-    how = {"page_checksum_verification": True}
-    with reading(path), in_one_line("cannot be read"), pq.ParquetFile(path, **how) as file:
+    with (
+        reading(path),
+        in_one_line("cannot be read"),
+        pq.ParquetFile(path, page_checksum_verification=True) as file,
+    ):
         yield file
