@@ -4,7 +4,7 @@ Words are made up and drawn by Zipf's law. A translation is its reference with s
 or dropped. Texts have 5 to 19 words, like captions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -75,16 +75,16 @@ def changed(table: pa.Table, first: int, changes: Changes) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=table.schema)
 
 
-def places(count: int, rows: int) -> list[int]:
-    """Return the numbers of `count` different random rows, whose texts `changed` may replace.
+def planted(texts: Sequence[Mapping[str, str]], rows: int) -> Changes:
+    """Return changes that put texts into random rows. The order of the texts is kept.
 
     Raises:
         UserError: there are more texts than rows.
     """
-    if rows < count:
-        raise UserError(f"{rows:,} rows are fewer than {count:,} texts")
-    found: list[int] = np.random.default_rng(2).permutation(rows)[:count].tolist()
-    return found
+    if rows < len(texts):
+        raise UserError(f"{rows:,} rows are fewer than {len(texts):,} texts")
+    places = np.random.default_rng(2).permutation(rows)[: len(texts)]
+    return dict(zip(sorted(places.tolist()), texts, strict=True))
 
 
 def write(

@@ -14,9 +14,7 @@ intervals are by bootstrap over references.
 
 import csv
 import hashlib
-import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -28,10 +26,9 @@ from scipy.stats import spearmanr
 
 from benchmarks.judged_precision import GOOD, JUDGMENTS
 from benchmarks.report import command_line, print_table
-from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
 from paraloom.models.text.idf import count_words, idf_table
-from paraloom.pipeline.judging.agreement import default_names
+from paraloom.pipeline.judging.agreement import score_labels
 
 LIMITS = (0.7, 0.5)
 """Upper limits of the unigram F1 of a pair."""
@@ -65,7 +62,6 @@ class Judged(NamedTuple):
     group: NDArray[np.int64]  # [n]: the number of the reference
     chooses: NDArray[np.bool_]  # [n]: whether the reference is in the half that chooses
     scores: dict[str, Floats]  # [n] each
-    rates: dict[str, float]  # pairs/s on one core, by score
 
     def low(self, limit: float, *, chooses: bool) -> NDArray[np.int64]:
         """Return the rows of one half with a unigram F1 of at most `limit`."""
@@ -105,34 +101,25 @@ def drawn(values: Floats, good: NDArray[np.bool_], group: NDArray[Any]) -> Float
     return np.concatenate([precision(values, good, block[:, numbers]) for block in blocks])
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    """Read judgments, without copies and without pairs that have no translation score."""
-    with path.open(encoding="utf-8", newline="") as file:
+def read(labels: Path, resources: dict[str, Any]) -> Judged:
+    """Read and score judgments, without pairs that have no translation score."""
+    with labels.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    return [r for r in rows if r["reference"] != r["paraphrase"] and float(r["nll"]) >= 0]
-
-
-def score(
-    rows: Sequence[Mapping[str, str]],
-    scorers: Mapping[str, Callable[[pa.Array, pa.Array], Floats]],
-) -> Judged:
-    """Score the pairs and measure the rate of each scorer."""
-    sides = [pa.array([row[side] for row in rows]) for side in ("reference", "paraphrase")]
-    references = sides[0].to_pylist()
-    scores, rates = {"translation_score": np.array([-float(row["nll"]) for row in rows])}, {}
-    for name, function in scorers.items():
-        function(*(side[:50] for side in sides))  # the first call is slower
-        started = time.process_time()
-        scores[name] = np.asarray(function(*sides), float)
-        rates[name] = len(rows) / (time.process_time() - started)
-        if not SCORERS[name].higher_is_better:
-            scores[name] = -scores[name]
+    rows = [row for row in rows if row["reference"] != row["paraphrase"]]
+    losses = np.array([float(row["nll"]) for row in rows])
+    known = losses >= 0
+    paraphrases = pa.array([row["paraphrase"] for row in rows]).filter(pa.array(known))
+    idf = idf_table(count_words(paraphrases))
+    pairs = score_labels(str(labels), resources={"idf": idf, **resources})
+    scores = {"translation_score": -losses[known]}
+    for name, of in pairs.scores.items():
+        scores[name] = of[known] if pairs.higher_is_better[name] else -of[known]
+    references = pairs.references[known]
     return Judged(
-        labels=np.array([float(row["score"]) for row in rows]),
+        labels=pairs.labels[known],
         group=np.unique(references, return_inverse=True)[1],
         chooses=np.array([hashlib.sha256(r.encode()).digest()[0] % 2 == 0 for r in references]),
         scores=scores,
-        rates=rates,
     )
 
 
@@ -209,32 +196,21 @@ def main(
     spacy: Annotated[str, typer.Option(help="spaCy pipeline, for same_roles.")] = "",
 ) -> None:
     """Score, choose on one half, measure on the other, and print."""
-    rows = read(labels)
-    idf = idf_table(count_words(pa.array([row["paraphrase"] for row in rows])))
-    resources: dict[str, Any] = {"mean_idf": {"idf": idf}}
-    resources[BASELINE] = {"sentence_model": open_sentence_model(model)}
-    resources |= {"paragram_similarity": {"paragram": paragram}} if paragram else {}
-    resources |= {"no_antonyms": {"wordnet": wordnet}} if wordnet else {}
-    resources |= {"same_roles": {"spacy": spacy}} if spacy else {}
-    named = {n: PairScorer([n], **resources.get(n, {})) for n in [*default_names(), *resources]}
-
-    def by_scorer(name: str, first: pa.Array, second: pa.Array) -> Floats:
-        return np.asarray(named[name].score(first, second)[name], float)
-
-    judged = score(rows, {name: partial(by_scorer, name) for name in named})
+    files = {"paragram": paragram, "wordnet": wordnet, "spacy": spacy}
+    resources = {name: file for name, file in files.items() if file}
+    judged = read(labels, {"sentence_model": open_sentence_model(model), **resources})
     combinations = combined(judged)
     print(f"Precision at {KEPT:.0%} kept of {len(judged.labels):,} judged pairs")
     every = {**judged.scores, **combinations}
     halves = {"chooses": list(every), "reports": chosen(judged, combinations)}
+    columns = ("precision", "95%", "over the cosine, 95%", "Spearman")
+    heads = [f"F1 ≤ {limit}: {column}" for limit in LIMITS for column in columns]
     for half, names in halves.items():
         chooses = half == "chooses"
-        found = {n: [measure(judged, every[n], x, chooses=chooses) for x in LIMITS] for n in names}
-        shown = [
-            (name, *of[0].cells(), *of[1].cells(), f"{judged.rates.get(name, 0):,.0f}")
-            for name, of in found.items()
-        ]
-        columns = ("precision", "95%", "over the cosine, 95%", "Spearman")
-        heads = [*(f"F1 ≤ {x}: {y}" for x in LIMITS for y in columns), "pairs/s"]
+        shown = []
+        for name in names:
+            found = [measure(judged, every[name], limit, chooses=chooses) for limit in LIMITS]
+            shown.append((name, *(cell for each in found for cell in each.cells())))
         print_table(None, [half], heads, shown)
         for limit in LIMITS:
             low = judged.labels[judged.low(limit, chooses=chooses)]

@@ -13,9 +13,9 @@ and of 2 words.
 import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,8 +27,7 @@ from benchmarks import generated
 from benchmarks.measure import cost
 from benchmarks.report import command_line, print_table
 from paraloom.beam_jobs import select
-from paraloom.beam_jobs.engine import schema
-from paraloom.beam_jobs.engine.shards import Shard, read_shard, units, write_shard
+from paraloom.beam_jobs.engine.shards import Shard, read_shard, receipts, units
 from paraloom.beam_jobs.transforms.criteria import Criteria
 
 CHANGED = (1, 2, 4)
@@ -54,71 +53,53 @@ for name, tasks, steps in (
 """
 
 
-def sentences(rng: np.random.Generator, rows: int) -> np.ndarray:
-    """Return uniformly drawn words, [rows, 12]."""
-    words = np.array(generated.vocabulary().to_pylist(), object)
-    return words[rng.integers(0, len(words), (rows, _WORDS))]
+class Copy(NamedTuple):
+    """A planted copy: its id, the id of its original, and its number of changed words."""
+
+    id: str
+    original: str
+    changed: int
 
 
-def copies_of(rows: int) -> tuple[dict[str, list[str]], dict[str, tuple[int, str]]]:
-    """Return originals and changed copies as columns, and a description of each copy.
+def make_copies(planted: int) -> tuple[list[dict[str, str]], list[Copy]]:
+    """Return `planted` copies for each of `CHANGED`, and the rows of all originals and copies.
 
-    The descriptions map the id of a copy to its number of changed words and its original's id.
+    The originals come first.
     """
     rng = np.random.default_rng(1)
-    texts: dict[str, list[str]] = {}
-    changed = np.repeat(CHANGED, rows)
+    words = np.array(generated.vocabulary().to_pylist(), object)
+    changed = np.repeat(CHANGED, planted).tolist()
+    copies = [Copy(f"copy-{n}", f"original-{n}", count) for n, count in enumerate(changed)]
+    rows = [{"id": id_} for id_ in (*(of.original for of in copies), *(of.id for of in copies))]
     for side in SIDES:
-        words = sentences(rng, len(changed))
-        copies = words.copy()
-        for row, count in enumerate(changed):
+        texts = words[rng.integers(0, len(words), (len(copies), _WORDS))]
+        copied = texts.copy()
+        for number, count in enumerate(changed):
             places = rng.permutation(_WORDS)[:count]
-            copies[row, places] = sentences(rng, 1)[0, :count]
-        texts[side] = [" ".join(of) for of in (*words, *copies)]
-    kinds = {f"copy-{n}": (int(count), f"original-{n}") for n, count in enumerate(changed)}
-    texts["id"] = [f"original-{n}" for n in range(len(changed))] + list(kinds)
-    return texts, kinds
+            copied[number, places] = words[rng.integers(0, len(words), _WORDS)][:count]
+        for row, of_row in zip(rows, (*texts, *copied), strict=True):
+            row[side] = " ".join(of_row)
+    return rows, copies
 
 
-def write(folder: Path, rows: int, texts: dict[str, list[str]]) -> list[Shard]:
-    """Write generated pairs with the texts at random places, in the form of the stage `bucket`."""
-    form = schema.bucketed(("translation_score",))
-    places = sorted(generated.places(len(texts["id"]), rows))
-    changes = {row: {name: of[n] for name, of in texts.items()} for n, row in enumerate(places)}
-    shards = []
-    for first in range(0, rows, 10_000):
-        table = generated.changed(generated.pairs(min(10_000, rows - first), first), first, changes)
-        for field in form:
-            if field.name not in table.column_names:
-                table = table.append_column(field, pa.array(np.zeros(len(table)), field.type))
-        path = f"{folder}/part-{first // 10_000:05d}.parquet"
-        shards.append(write_shard(path, table.select(form.names).cast(form)))
-    return shards
+def found_in(rejected: Collection[str], copies: Sequence[Copy]) -> list[str]:
+    """Return the shares of copies that were found, and the number of other rejected rows.
+
+    A copy is found if it or its original is among the ids `rejected`.
+    """
+    found = [of.changed for of in copies if of.id in rejected or of.original in rejected]
+    shares = [found.count(count) * len(CHANGED) / len(copies) for count in CHANGED]
+    known = {id_ for of in copies for id_ in (of.id, of.original)}
+    return [*(f"{share:.1%}" for share in shares), f"{len({*rejected} - known):,}"]
 
 
-def _both_sides(folder: str, shards: Sequence[Shard]) -> str:
-    """Write the ids of the pairs, and both sides as one text. Return the folder."""
-    out = Path(folder) / "texts"
-    out.mkdir(exist_ok=True)
+def write_texts(folder: Path, shards: Sequence[Shard]) -> None:
+    """Write the ids of the pairs, and both sides as one text."""
+    folder.mkdir()
     for shard in shards:
         table = read_shard(shard, ["id", *SIDES])
         both = pc.binary_join_element_wise(*(table[side] for side in SIDES), " ")
-        pq.write_table(pa.table({"id": table["id"], "text": both}), out / Path(shard.path).name)
-    return str(out)
-
-
-def _found(out: Path, kinds: dict[str, tuple[int, str]], planted: int) -> tuple[str, ...]:
-    """Return the table cells for datatrove, which rejects all rows of a cluster except one row."""
-    lines = (line for path in out.glob("gone/*.jsonl") for line in path.read_text().splitlines())
-    gone = {json.loads(line)["id"] for line in lines}
-    hit = [count for id, (count, original) in kinds.items() if gone & {id, original}]
-    copies = {*kinds, *(original for _, original in kinds.values())}
-    return *_shares(hit, planted), "", f"{len(gone - copies):,}"
-
-
-def _shares(found: list[int], planted: int) -> list[str]:
-    """Return the shares of copies that were found, by their number of changed words."""
-    return [f"{found.count(count) / planted:.1%}" for count in CHANGED]
+        pq.write_table(pa.table({"id": table["id"], "text": both}), folder / Path(shard.path).name)
 
 
 def main(
@@ -129,39 +110,41 @@ def main(
     datatrove: Annotated[str, typer.Option(metavar="PYTHON", help="A Python with datatrove.")] = "",
 ) -> None:
     """Measure and print a table."""
-    texts, kinds = copies_of(planted)
+    texts, copies = make_copies(planted)
     shown: list[tuple[str, ...]] = []
     with tempfile.TemporaryDirectory() as temporary:
-        shards = write(Path(temporary), rows, texts)
+        folder = Path(temporary)
+        changes = generated.planted(texts, rows)
+        generated.write(folder / "pairs", rows, shard_rows=10_000, changes=changes)
+        shards = [shard for of in receipts(str(folder / "pairs")) for shard in of.shards]
         for least in (None, *(threshold or (0.6, 0.7, 0.8))):
-            began = time.monotonic()
             limits: dict[str, Any] = {"deciles": None, "max_tokens": None, "size": None, "seed": 1}
             criteria = Criteria(by="translation_score", **limits, near_duplicates=least)
             beam = ["--direct_num_workers", str(workers)]
-            work, out = units(shards, str(least)), f"{temporary}/{least}"
-            done = select.run(work, out, criteria, beam)
-            seconds = time.monotonic() - began
-            rejected = (shard for receipt in done.receipts for shard in receipt.rejected_shards)
-            named = {
-                row["id"]: row["reason"].partition(", id ")[2]
-                for shard in rejected
+            started = time.monotonic()
+            done = select.run(units(shards, str(least)), f"{folder}/{least}", criteria, beam)
+            seconds = time.monotonic() - started
+            rejected = {
+                row["id"]
+                for receipt in done.receipts
+                for shard in receipt.rejected_shards
                 for row in read_shard(shard, ["id", "reason"]).to_pylist()
                 if row["reason"].startswith("nearly")
             }
-            copies = {id: of for id, of in named.items() if id in kinds}
-            right = sum(kinds[id][1] == of for id, of in copies.items()) / max(len(copies), 1)
-            shares = _shares([kinds[id][0] for id in copies], planted)
-            cells = (*shares, f"{right:.1%}", f"{len(named) - len(copies):,}")
             peak = max(receipt.peak_memory for receipt in done.receipts) / 1e6
+            cells = found_in(rejected, copies)
             shown.append((str(least), *cells, f"{seconds:.1f}", f"{peak:.0f}"))
+        if datatrove:
+            write_texts(folder / "texts", shards)
         for grams in (5, 2) if datatrove else ():
-            out = f"{temporary}/datatrove-{grams}"
-            theirs = [datatrove, "-c", _THEIRS, _both_sides(temporary, shards), out]
-            used = cost([*theirs, str(grams), str(workers)], log=Path(f"{out}.log"))
-            cells = _found(Path(out), kinds, planted)
+            out = folder / f"datatrove-{grams}"
+            theirs = [datatrove, "-c", _THEIRS, str(folder / "texts"), str(out)]
+            used = cost([*theirs, str(grams), str(workers)], log=folder / "log.txt")
+            lines = (line for path in out.glob("gone/*") for line in path.read_text().splitlines())
+            cells = found_in({json.loads(line)["id"] for line in lines}, copies)
             name = f"datatrove, {grams} words"
             shown.append((name, *cells, f"{used.seconds:.1f}", f"{used.peak_rss / 1e6:.0f}"))
-    heads = (*(f"{n} of {_WORDS}" for n in CHANGED), "right row", "others", "s", "peak MB")
+    heads = (*(f"{n} of {_WORDS}" for n in CHANGED), "others", "s", "peak MB")
     print_table(f"{rows:,} pairs", ["threshold"], heads, shown)
 
 

@@ -1,4 +1,4 @@
-"""Measures how many planted evaluation sentences `select.exclude` finds, and how fast it is.
+"""Measures how many planted evaluation sentences `select.exclude` finds.
 
 python -m benchmarks.planted_leaks [ROWS] [--workers N] [--planted N] [--model NAME]
 
@@ -9,13 +9,12 @@ too. PARALOOM_DATA names the folder of the data.
 """
 
 import tempfile
-import time
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import typer
 
 from benchmarks import generated, scale
@@ -23,7 +22,7 @@ from benchmarks.measure import cost, paraloom
 from benchmarks.report import DATA, command_line, print_table
 from paraloom.beam_jobs.engine.shards import read_shard, receipts
 from paraloom.beam_jobs.transforms.equal_texts import normalised
-from paraloom.beam_jobs.transforms.exclusion import RULES, SENTENCES, EvaluationSentences, embed
+from paraloom.beam_jobs.transforms.exclusion import RULES, embed
 from paraloom.models.embeddings.datasets.sentences import sentence_blocks, sentence_files
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.sentence_models import find_model, load_sentence_model
@@ -85,38 +84,15 @@ def texts(data: Path, planted: int) -> tuple[list[str], dict[str, list[str]]]:
     return sentences, found
 
 
-def placed(planted: dict[str, list[str]], rows: int) -> tuple[generated.Changes, dict[str, str]]:
-    """Return changes that plant the texts in random rows, and the kind of text by id of the row."""
-    entries = [(kind, text) for kind, of_kind in planted.items() for text in of_kind]
-    found = list(zip(generated.places(len(entries), rows), entries, strict=True))
-    changes = {row: {"translation": text} for row, (_, text) in found}
-    return changes, {f"generated-{row}": kind for row, (kind, _) in found}
-
-
-def found_rows(run: Path, kinds: dict[str, str]) -> dict[str, dict[str, int]]:
-    """Count the rejected rows by kind and by rule."""
-    counts = {kind: dict.fromkeys(RULES, 0) for kind in (*KINDS, NATURAL, GENERATED)}
+def found_rows(run: Path, kinds: dict[str, str]) -> Counter[str]:
+    """Count the rows that leak a sentence by kind. `kinds` has the kinds of planted rows by id."""
+    counts: Counter[str] = Counter()
     for receipt in receipts(str(run / "corpus")):
         for shard in receipt.rejected_shards:
             for row in read_shard(shard, ["id", "reason"]).to_pylist():
-                for rule in RULES:
-                    if f" ({rule}), row " in row["reason"]:
-                        counts[kinds.get(row["id"], GENERATED)][rule] += 1
+                if any(f" ({rule}), row " in row["reason"] for rule in RULES):
+                    counts[kinds.get(row["id"], GENERATED)] += 1
     return counts
-
-
-def search_seconds(run: Path) -> float:
-    """Return the seconds of a search in all texts on one core, without reading the files."""
-    sentences = EvaluationSentences(pq.read_table(run / "exclude" / SENTENCES))
-    spent = 0.0
-    for receipt in receipts(str(run / "bucket")):
-        table = read_shard(receipt.shards[0], ["reference", "translation"])
-        columns = [column.combine_chunks() for column in table.columns]
-        started = time.perf_counter()
-        for column in columns:
-            sentences.find(column, normalised(column))
-        spent += time.perf_counter() - started
-    return spent
 
 
 def similar(
@@ -137,37 +113,30 @@ def main(
     planted: Annotated[int, typer.Option(help="Planted sentences of each kind.")] = 500,
     model: Annotated[str, typer.Option(help="A model of sentence-transformers.")] = "",
 ) -> None:
-    """Measure and print two tables."""
+    """Measure and print a table."""
     sentences, leaks = texts(DATA, planted)
-    changes, kinds = placed(leaks, rows)
-    seconds = {}
+    kinds = [kind for kind, of_kind in leaks.items() for _ in of_kind]
+    entries = [{"translation": text} for of_kind in leaks.values() for text in of_kind]
+    changes = generated.planted(entries, rows)
+    kind_of = {f"generated-{row}": kind for row, kind in zip(changes, kinds, strict=True)}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         config = scale.make_run(folder, rows, 10_000, changes)
         (folder / "evaluation.txt").write_text("".join(f"{text}\n" for text in sentences))
-        every = [f"--set=select.{key}" for key in ("deciles=null", "where=[]", "max_tokens=null")]
-        every.append("--set=select.size=null")
-        exclude = f"--set=select.exclude=['{folder / 'evaluation.txt'}']"
-        commands = {"score": every, "bucket": every, "select": every}
-        for name, keys in {**commands, "select with exclude": [*every, exclude]}.items():
-            command = paraloom(name.split()[0], f"--config={config}", *keys, workers=workers)
-            seconds[name] = cost(command, log=folder / "log.txt").seconds
-        counts = found_rows(folder / "run", kinds)
-        seconds["exclude alone, one core"] = search_seconds(folder / "run")
+        keys = ("deciles=null", "where=[]", "max_tokens=null", "size=null")
+        exclude = f"exclude=['{folder / 'evaluation.txt'}']"
+        options = [f"--set=select.{key}" for key in (*keys, exclude)]
+        command = paraloom("select", f"--config={config}", *options, workers=workers)
+        cost(command, log=folder / "log.txt")
+        counts = found_rows(folder / "run", kind_of)
     shares = similar(sentences, leaks, model) if model else {}
-    sizes = {kind: len(of_kind) for kind, of_kind in leaks.items()}
-    sizes[GENERATED] = rows - sum(sizes.values())
-    shown = []
-    for kind, found in counts.items():
-        numbers = [f"{n:,}" for n in (sizes[kind], found["equal"], found["n-grams"])]
-        share = (found["equal"] + found["n-grams"]) / sizes[kind]
-        shown.append((kind, *numbers, f"{share:.2%}", *(f"{x:.1%}" for x in shares.get(kind, []))))
+    sizes = {**Counter(kinds), GENERATED: rows - len(kinds)}
+    shown = [
+        (kind, f"{n:,}", f"{counts[kind] / n:.2%}", *(f"{x:.1%}" for x in shares.get(kind, [])))
+        for kind, n in sizes.items()
+    ]
     bounds = [f"cosine > {bound}" for bound in BOUNDS] if shares else []
-    heads = ("rows", "equal", "n-grams", "found", *bounds)
-    print_table(f"{rows:,} pairs", ["planted"], heads, shown)
-    seconds["score and bucket"] = seconds["score"] + seconds["bucket"]
-    timed = [(name, f"{of:.1f}", f"{rows / of:,.0f}") for name, of in seconds.items()]
-    print_table("Commands", ["command"], ("s", "pairs/s"), timed)
+    print_table(f"{rows:,} pairs", ["planted"], ("rows", "found", *bounds), shown)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def judged(seed: int = 0) -> Judged:
         "translation_score": labels + random.normal(0, 40, 400),
     }
     group = np.arange(400) // 8
-    return Judged(labels, group, group % 2 == 0, scores, {})
+    return Judged(labels, group, group % 2 == 0, scores)
 
 
 def test_only_what_a_half_chose_is_reported() -> None:

@@ -2,20 +2,20 @@ import numpy as np
 import pytest
 
 from benchmarks import generated
-from benchmarks.planted_leaks import KINDS, placed, plant
+from benchmarks.planted_leaks import KINDS, plant
 from paraloom.models.errors import UserError
 
 
 def test_planted_texts_are_the_translations_of_their_rows() -> None:
-    changes, kinds = placed({"exact": ["a b"], "paraphrase": ["c d"]}, 5)
+    changes = generated.planted([{"translation": "a b"}, {"translation": "c d"}], 5)
     before = generated.pairs(5, 0)
     after = generated.changed(before, 0, changes)
-    rows = zip(*(after[name].to_pylist() for name in ("id", "translation")), strict=True)
-    found = {kinds[name]: text for name, text in rows if name in kinds}
-    assert found == {"exact": "a b", "paraphrase": "c d"}
+    assert [after["translation"][row].as_py() for row in changes] == ["a b", "c d"]
+    others = [row for row in range(5) if row not in changes]
+    assert len(others) == 3 and after.take(others) == before.take(others)
     assert after.drop_columns("translation") == before.drop_columns("translation")
     with pytest.raises(UserError, match="1 rows are fewer than 2 texts"):
-        placed({"exact": ["a", "b"]}, 1)
+        generated.planted([{}, {}], 1)
 
 
 def test_texts_that_leak_a_sentence() -> None:
