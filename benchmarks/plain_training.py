@@ -58,15 +58,13 @@ class PlainTrainer:
         self.encoder, self.margin, self.batch_size = encoder, margin, batch_size
         self.adam = torch.optim.Adam(encoder.parameters(), lr=learning_rate)
         self.losses: list[float] = []
-        self.gap = 0.0
 
     def train_mega_batch(self, pairs: Sequence[Pair], instead: np.ndarray | None = None) -> None:
         """Select all negatives, then make one step per mini-batch.
 
         Args:
             instead: indices of negatives to train on instead of the selected negatives, [2, n]: for
-                left sentences, indices of right sentences, and vice versa. `gap` then becomes the
-                largest difference of cosines between a selected and a given negative.
+                left sentences, indices of right sentences, and vice versa.
         """
         size = self.batch_size
         batches = [pairs[i : i + size] for i in range(0, len(pairs), size)]
@@ -77,13 +75,6 @@ class PlainTrainer:
             )
         rows = [self.negatives(left, right, pairs, 0), self.negatives(right, left, pairs, 1)]
         if instead is not None:
-            for anchors, others, own, given in zip(
-                (left, right), (right, left), rows, instead.tolist(), strict=True
-            ):
-                for i in np.flatnonzero(np.array(own) != np.array(given)):
-                    both = others[[own[i], given[i]]]
-                    nearer, farther = cosine_similarity(anchors[i : i + 1], both).tolist()
-                    self.gap = max(self.gap, nearer - farther)
             rows = instead.tolist()
         left_negatives = [pairs[row][1] for row in rows[0]]
         right_negatives = [pairs[row][0] for row in rows[1]]

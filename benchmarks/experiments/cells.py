@@ -33,14 +33,14 @@ from paraloom.models.files import digest as files_digest
 from paraloom.models.text.vectors import compact_vectors
 from paraloom.papers.analyses import transfer
 from paraloom.papers.datasets.transfer import find_tasks
-from paraloom.papers.options import SystemOptions
 from paraloom.papers.tasks import train
 
-VERSION = 2  # bump to compute all cells again, after a change of their scores
-TASK_VERSION = 3  # as `VERSION`, for cells of tasks
+VERSION = 4  # bump to compute all cells again, after a change of their scores
 digest = cache(files_digest)  # the data do not change while tables are made
 DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")
-_OF_CORPUS = ("phrases", "phrases.txt.gz", "universal")
+WORD_PAIRS = "phrases"
+"""The folder of the shard with random pairs of the lexicon, below the folder of the results."""
+_OF_CORPUS = (WORD_PAIRS, "phrases.txt.gz", "universal")
 """Results to remove if the corpus changes. Cells and encoders then get new names instead."""
 
 
@@ -74,11 +74,6 @@ class Inputs:
         return self.folder / "paragram"
 
     @property
-    def word_pairs(self) -> Path:
-        """The folder of the shard with random pairs of `phrases`."""
-        return self.folder / "phrases"
-
-    @property
     def development(self) -> list[str]:
         """The folders of STS 2012 to 2014, the development data of the experiments."""
         return [str(self.sts / year.removeprefix("STS ")) for year in DEVELOPMENT]
@@ -107,7 +102,7 @@ def prepare(inputs: Inputs) -> None:
             words = Path(folder) / "paragram.txt"
             train_paragram(inputs.phrases, words, ParagramOptions(), seed=1, threads=1)
             compact_vectors(words, inputs.vectors)
-    if shards_in(inputs.word_pairs):
+    if shards_in(inputs.folder / WORD_PAIRS):
         return
     columns = read_pairs(inputs.corpus).columns
     count = sum(text.count(" ") + 1 for column in columns for text in column.to_pylist())
@@ -116,7 +111,7 @@ def prepare(inputs: Inputs) -> None:
     after = accumulate(left.count(" ") + right.count(" ") + 2 for left, right in pairs)
     enough = 1 + sum(words < count for words in after)
     left, right = zip(*pairs[:enough], strict=True)
-    write_pairs(inputs.word_pairs, pa.table({"reference": left, "translation": right}))
+    write_pairs(inputs.folder / WORD_PAIRS, pa.table({"reference": left, "translation": right}))
 
 
 class AnyCell:
@@ -155,60 +150,50 @@ class AnyCell:
         return load_scores(path) if path.exists() else self.run(seed, inputs, path)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cell(AnyCell):
-    """An encoder, trained on the sentences of the corpus or on word pairs."""
-
-    options: EmbeddingOptions
-    pairs: str = "sentences"
-    """`sentences` (pairs of the corpus) or `phrases` (word pairs)"""
-
-    def _pairs(self, inputs: Inputs) -> Path:
-        return inputs.corpus if self.pairs == "sentences" else inputs.word_pairs
-
-    def _key(self, seed: int, inputs: Inputs) -> Mapping[str, Any]:
-        return {
-            "version": VERSION,
-            "options": self.options.of_weights(),
-            "seed": seed,
-            "pairs": digest(self._pairs(inputs)),
-            "evaluation": [digest(inputs.sts), digest(inputs.sick)],
-        }
-
-    def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
-        shards = shards_in(self._pairs(inputs))
-        metrics = train(self.options, folder / "model", shards=shards, seed=seed, threads=1)
-        found = similarity_scores(load_encoder(folder / "model").embed, inputs)
-        return found, {"options": self.options.chosen(), "pairs": self.pairs, "metrics": metrics}
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TaskCell(AnyCell):
-    """A task of the papers, whose options name the training data.
+class Cell(AnyCell):
+    """A model that is trained on pairs, and evaluated on STS and SICK trial.
 
+    Subclasses train on other tasks, whose options name the training data, or have other tests.
     Cells are compared by identity, because options with lists have no hash.
     """
 
-    options: SystemOptions
+    options: EmbeddingOptions
+    pairs: str = ""
+    """Folder of the pairs, below the folder of the results. Without a name, the corpus is used."""
 
-    def _tests(self, inputs: Inputs) -> dict[str, Any]:
-        """Return digests of the test data that the options do not name."""
-        return {}
+    def _tests(self, inputs: Inputs) -> list[Path]:
+        """Return the test data that the options do not name."""
+        return [inputs.sts, inputs.sick]
 
     def _measured(
         self, model: SentenceEncoder, metrics: dict[str, Any], inputs: Inputs
     ) -> tuple[Scores, dict[str, Any]]:
         """Return the scores of the trained model, and other values to store."""
-        raise NotImplementedError
+        return similarity_scores(model.embed, inputs), {}
+
+    def _training(self, seed: int, inputs: Inputs) -> dict[str, Any]:
+        """Return everything that the trained model depends on."""
+        pairs = digest(self._folder(inputs)) if self.options.reads_the_corpus else None
+        return {"options": self.options.of_weights(), "seed": seed, "pairs": pairs}
+
+    def _train(self, seed: int, inputs: Inputs, folder: Path) -> dict[str, Any]:
+        """Train the model, and return the metrics of the training."""
+        shards = shards_in(self._folder(inputs)) if self.options.reads_the_corpus else []
+        return train(self.options, folder, shards=shards, seed=seed, threads=1)
+
+    def _folder(self, inputs: Inputs) -> Path:
+        return inputs.folder / self.pairs if self.pairs else inputs.corpus
 
     def _key(self, seed: int, inputs: Inputs) -> Mapping[str, Any]:
-        options = self.options.of_weights()
-        return {"options": options, "version": TASK_VERSION, "seed": seed, **self._tests(inputs)}
+        tests = [digest(path) for path in self._tests(inputs) if path.exists()]
+        return {"version": VERSION, **self._training(seed, inputs), "tests": tests}
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
-        metrics = train(self.options, folder / "model", seed=seed, threads=1)
+        metrics = self._train(seed, inputs, folder / "model")
         found, others = self._measured(load_encoder(folder / "model"), metrics, inputs)
-        return found, {"options": self.options.chosen(), "metrics": metrics, **others}
+        chosen = {"options": self.options.chosen(), "pairs": self.pairs}
+        return found, {**chosen, "metrics": metrics, **others}
 
 
 def keyed_path(key: Mapping[str, Any], inputs: Inputs) -> Path:

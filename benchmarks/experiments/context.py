@@ -1,16 +1,11 @@
 """Cells and tables of contiguous text: "Decoding Decoders" (Zhelezniak et al. 2018).
 
-Encoders and decoders are BOW or GRU. The experiments are small, so that each cell takes only a few
-minutes. The data are 21,000 sentences of three books. The paper has about 70 million sentences.
-Decoders predict the 1000 most frequent words. Word vectors start from PARAGRAM vectors, which also
-cover other words (vocabulary expansion). In the paper, word vectors start at random.
-
-STS 2012 to 2014 are development data, on which the learning rate was tuned. They also select the
-number of decoder steps, separately for the dot product and the cosine. STS 2015, SICK trial and the
-transfer tasks are only reported.
+STS 2012 to 2014 are development data. They select the number of decoder steps, separately for the
+dot product and the cosine. STS 2015, SICK trial and the transfer tasks are only reported.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,15 +13,14 @@ import numpy as np
 from benchmarks.experiments.bootstrap import resampled
 from benchmarks.experiments.cells import (
     DEVELOPMENT,
+    Cell,
     Inputs,
     Scores,
-    TaskCell,
-    digest,
     figure,
     transfer_folders,
     transfer_scores,
 )
-from benchmarks.experiments.tables import Claim, Table, printed_claims
+from benchmarks.experiments.tables import Claim, Table, printed_claims, read_figures
 from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.papers.analyses.decoder_spaces import Correlations, Space, compare_spaces, in_space
@@ -34,42 +28,7 @@ from paraloom.papers.encoders.context import Vector
 from paraloom.papers.options import ContextOptions, SystemOptions
 
 BOOKS = ("holmes.txt", "pride.txt", "cities.txt")
-_STS: dict[str, dict[str, tuple[float, ...]]] = {
-    "dot": {
-        "GRU–BOW, encoder": (28.6, 38.1, 36.5, 26.2, 39.2),
-        "GRU–GRU, encoder": (26.7, 37.1, 35.7, 37.9, 37.9),
-        "GRU–GRU, mean": (33.0, 42.0, 43.8, 41.9, 42.6),
-        "GRU–GRU, concat": (33.5, 41.1, 41.3, 41.4, 41.9),
-        "BOW–BOW, encoder": (35.1, 41.8, 44.2, 45.5, 53.5),
-        "BOW–GRU, encoder": (31.0, 36.5, 39.6, 41.2, 46.9),
-        "BOW–GRU, mean": (39.4, 46.9, 49.0, 49.5, 53.0),
-        "BOW–GRU, concat": (42.2, 47.8, 49.8, 51.2, 54.4),
-    },
-    "cosine": {
-        "GRU–BOW, encoder": (46.6, 37.6, 47.8, 42.4, 45.4),
-        "GRU–GRU, encoder": (32.3, 32.0, 34.5, 40.2, 40.9),
-        "GRU–GRU, concat": (41.9, 42.6, 46.6, 49.7, 50.3),
-        "BOW–BOW, encoder": (49.7, 52.6, 57.6, 60.4, 60.5),
-        "BOW–GRU, encoder": (50.8, 48.3, 57.5, 64.4, 64.1),
-        "BOW–GRU, concat": (52.1, 49.1, 56.1, 62.7, 62.5),
-    },
-}
-"""Tables 1 and 5 (dot) and Table 4 (cosine): Pearson on STS 2012 to 2015, then Spearman on STS
-2015."""
-
 _TASKS = ("MR", "SST", "TREC", "MRPC", "SICK-R", "SICK-E")
-_FIGURES = {
-    "GRU–BOW, encoder": (75.78, 81.99, 84.60, 70.55, 80, 78.81),
-    "GRU–GRU, encoder": (77.06, 82.65, 86.60, 71.94, 83, 81.10),
-    "GRU–GRU, mean": (76.55, 81.11, 84.80, 73.51, 84, 78.22),
-    "GRU–GRU, concat": (76.20, 80.83, 87.20, 71.59, 82, 80.35),
-    "BOW–BOW, encoder": (76.16, 81.66, 84.20, 71.07, 84, 80.58),
-    "BOW–GRU, encoder": (76.05, 80.83, 87.20, 72.99, 82, 78.87),
-    "BOW–GRU, mean": (75.85, 80.12, 84.00, 71.13, 81, 77.76),
-    "BOW–GRU, concat": (77.27, 81.82, 89.60, 73.68, 85, 82.26),
-}
-_TRANSFER = {row: dict(zip(_TASKS, figures, strict=True)) for row, figures in _FIGURES.items()}
-"""Tables 2 and 6, without CR, MPQA and SUBJ, whose data were not available."""
 _COMPARE = ("dot", "cosine")
 _HOW: tuple[Vector, ...] = ("concat", "mean")
 _COMPARED = (
@@ -95,11 +54,11 @@ _NOTE = (
 )
 
 
-class ContextCell(TaskCell):
+class ContextCell(Cell):
     """A model that is trained on contiguous text."""
 
-    def _tests(self, inputs: Inputs) -> dict[str, Any]:
-        return {"evaluation": [digest(path) for path in (inputs.sts, *transfer_folders(inputs))]}
+    def _tests(self, inputs: Inputs) -> list[Path]:
+        return [inputs.sts, *transfer_folders(inputs)]
 
     def _measured(
         self, model: SentenceEncoder, metrics: dict[str, Any], inputs: Inputs
@@ -181,25 +140,20 @@ def _names(models: Mapping[str, ContextCell]) -> dict[str, tuple[ContextCell, st
 
 
 def _similarity(models: Mapping[str, ContextCell]) -> Table:
-    rows: dict[str, ContextCell] = {}
-    prefixes: dict[str, str] = {}
-    paper: dict[str, dict[str, float]] = {}
-    claims: list[Claim] = []
+    paper = {}
+    for row, figures in read_figures("decoding").items():
+        development = [figures.pop(f"sts_{year}") for year in (2012, 2013, 2014)]
+        paper[row] = {"development": round(sum(development) / 3, 1), **figures}
+    rows, prefixes, claims = {}, {}, []
     for compare in _COMPARE:
         for name, (cell, vector) in _names(models).items():
             row = f"{name}, {compare}"
-            if name not in _STS[compare]:
-                row += " (ours)"
+            row = row if row in paper else f"{row} (ours)"
             rows[row], prefixes[row] = cell, f"{vector}, {compare} "
-            if figures := _STS[compare].get(name):
-                r2012, r2013, r2014, r2015, rho2015 = figures
-                paper[row] = {
-                    "development": round((r2012 + r2013 + r2014) / 3, 1),
-                    "sts_2015": r2015,
-                    "sts_2015_spearman": rho2015,
-                }
-        pairs = [(f"{a}, {compare}", f"{b}, {compare}") for a, b in _COMPARED]
-        text = [(f"{a}, {compare}", f"{b}, {compare}") for a, b in _STATED[compare]]
+        pairs, text = (
+            [(f"{a}, {compare}", f"{b}, {compare}") for a, b in of]
+            for of in (_COMPARED, _STATED[compare])
+        )
         claims += printed_claims([pair for pair in pairs if {*pair} <= {*paper}], paper, text)
     return Table(
         f"{_SMALL}: encoder–decoder, vector, comparison (Tables 1, 4 and 5)",
@@ -254,7 +208,7 @@ def _steps(models: Mapping[str, ContextCell]) -> Table:
 
 
 def _transfer_tasks(models: Mapping[str, ContextCell]) -> Table:
-    named, paper = _names(models), _TRANSFER
+    named, paper = _names(models), read_figures("decoding-transfer")
     best = [("BOW–GRU, concat", f"BOW–{other}, encoder") for other in ("GRU", "BOW")]
     return Table(
         f"{_SMALL}: transfer tasks (Tables 2 and 6; of Table 3, GRU–GRU) on the parts at hand: "

@@ -11,6 +11,7 @@ from benchmarks.experiments import supervised
 from benchmarks.experiments.cells import Inputs
 from benchmarks.experiments.context import BOOKS
 from benchmarks.experiments.report import markdown, write_lines
+from benchmarks.experiments.tables import Figures, read_figures
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.text.parses import Parser
 from paraloom.papers.analyses.gate_analysis import gate_norms
@@ -31,13 +32,7 @@ _TABLE_9 = {
 }
 """The paper's labels with the highest norms, in descending order, and with the lowest norms, in
 ascending order."""
-_TABLES_10_AND_11 = {
-    "JJ": {"xcomp": 170.6, "acomp": 167.1, "root": 157.4, "amod": 143.1, "advmod": 121.6},
-    "VBG": {
-        **{"pcomp": 190.0, "amod": 178.3, "xcomp": 176.8, "vmod": 170.6},
-        **{"root": 161.8, "auxpass": 125.4, "prep": 121.2},
-    },
-}
+_TABLES_10_AND_11 = {"JJ": "wg10", "VBG": "wg11"}
 _NOUNS = ("NN", "NNS", "NNP", "NNPS")
 _POSITIONS = {"objects": ("dobj", "pobj"), "subjects": ("nsubj", "nsubjpass")}
 _SPACY_LABELS = {"vmod": "acl", "root": "ROOT"}  # by label of the Stanford parser
@@ -57,8 +52,8 @@ def print_gates(inputs: Inputs) -> None:
     found = (norms.parts_of_speech, norms.dependencies)
     for (kind, paper), of_kind in zip(_TABLE_9.items(), found, strict=True):
         lines += _extremes(kind, paper, of_kind)
-    for tag, figures in _TABLES_10_AND_11.items():
-        lines += _norms(tag, figures, norms.conjunctions)
+    for tag, name in _TABLES_10_AND_11.items():
+        lines += _norms(tag, read_figures(name), norms.conjunctions)
     write_lines(inputs.folder / "wg9.md", [*lines, *_positions(norms.conjunctions)])
 
 
@@ -70,10 +65,10 @@ def _extremes(kind: str, paper: tuple[str, str], found: Mapping[str, Moments]) -
     return ["", *markdown([f"{kind}: highest", "paper", "lowest", "paper"], rows)]
 
 
-def _norms(tag: str, paper: Mapping[str, float], found: Mapping[str, Moments]) -> list[str]:
+def _norms(tag: str, paper: Figures, found: Mapping[str, Moments]) -> list[str]:
     """Tables 10 and 11: the mean norm of a tag's words by dependency label."""
     rows = [
-        (label, f"{of.mean:.1f}", f"{of.count:,}", f"{printed}")
+        (label, f"{of.mean:.1f}", f"{of.count:,}", f"{printed['norm']}")
         for label, printed in paper.items()
         for of in [found.get(f"{tag} {_SPACY_LABELS.get(label, label)}", Moments())]
         if of.count >= _LEAST

@@ -6,13 +6,15 @@ is only reported.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.experiments.bootstrap import resampled
-from benchmarks.experiments.cells import Inputs, Scores, TaskCell, digest
+from benchmarks.experiments.cells import Cell, Inputs, Scores
 from benchmarks.experiments.tables import Claim, Table
 from paraloom.models.embeddings.applications.evaluation import scores
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sts
@@ -22,11 +24,14 @@ from paraloom.papers.heads import Manhattan
 from paraloom.papers.options import MaLSTMOptions, SystemOptions
 
 
-class LabelledCell(TaskCell):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelledCell(Cell):
     """A task that is trained on labelled pairs."""
 
-    def _tests(self, inputs: Inputs) -> dict[str, Any]:
-        return {"evaluation": digest(inputs.sts / "2015")}
+    options: SystemOptions
+
+    def _tests(self, inputs: Inputs) -> list[Path]:
+        return [inputs.sts / "2015"]
 
     def _measured(
         self, model: SentenceEncoder, metrics: dict[str, Any], inputs: Inputs

@@ -1,11 +1,8 @@
 """Small versions of the tables of ParaNMT-50M (Wieting & Gimpel 2017, version 1).
 
-The settings follow section 6.2. Word vectors start from PARAGRAM, and mini-batches have 100 pairs.
-Recurrent encoders read 30% of the pairs scrambled, and negatives come from both sides of a
-mega-batch (footnote 8). A bidirectional encoder averages the states of its directions (4.1). Each
-training has one epoch, except in the table `readings`. Only the best tenth in Table 4 and the epoch
-in `readings` are chosen by results, on STS 2012 to 2014. The paper's figures of Tables 3 to 5 are
-for STS 2017.
+Each training has one epoch, except in the table `readings`. Only the best tenth in Table 4 and the
+epoch in `readings` are chosen by results, on STS 2012 to 2014. The paper's figures of Tables 3 to 5
+are for STS 2017.
 """
 
 from collections.abc import Mapping
@@ -17,7 +14,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 
-from benchmarks.experiments import paranmt_figures as paper
 from benchmarks.experiments.cells import Inputs, digest, read_pairs, write_pairs
 from benchmarks.experiments.paranmt_cells import (
     DifferenceCell,
@@ -28,7 +24,14 @@ from benchmarks.experiments.paranmt_cells import (
     scored_pairs,
 )
 from benchmarks.experiments.report import markdown, write_lines
-from benchmarks.experiments.tables import MEASURES, Claim, Table, printed_claims
+from benchmarks.experiments.tables import (
+    MEASURES,
+    Claim,
+    Figures,
+    Table,
+    printed_claims,
+    read_figures,
+)
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.training.negatives import hardest_negatives
@@ -40,9 +43,12 @@ from paraloom.papers.datasets.transfer import find_tasks
 _YEARS = {f"sts_{year}": f"STS {year}" for year in range(2012, 2017)}
 _PAPER = {"sts_2017": "paper: STS 2017"}
 _MODELS = {"Word": "word-avg", "Trigram": "trigram-avg", "LSTM Avg": "lstm-avg"}
-_LARGER = (paper.LARGER, "LSTM Avg")
-_OVER_SINGLE = [(mix, single) for mix in paper.MIXED for single in (*paper.SIMPLE, paper.LARGER)]
-_PAIRS = [_LARGER, *_OVER_SINGLE]
+LARGER = "LSTM Avg, 600"
+ROWS = tuple(read_figures("paranmt7"))
+"""Rows of Tables 7, 8 and 9."""
+MIXED = tuple(row for row in ROWS if row.startswith("Trigram-"))
+_OVER_SINGLE = [(mix, single) for mix in MIXED for single in (*_MODELS, LARGER)]
+_PAIRS = [(LARGER, "LSTM Avg"), *_OVER_SINGLE]
 """Pairs of rows that the paper compares (6.5.1, 6.6)."""
 _SIZES = (1, 20, 40)
 _NOTE = "27,359 pairs of captions, 1 epoch, batches of 100, 300 units."
@@ -51,10 +57,26 @@ _SAMPLE = 100_000  # maximum number of pairs of each source in Table 3
 _SHOWN = 3  # sentences in Table 6
 
 
+_TWO, _THREE = "trigram-avg+word-avg", "trigram-avg+word-avg+lstm-avg"
+_ENCODERS: dict[str, dict[str, Any]] = {
+    **{name: {"model": model} for name, model in _MODELS.items()},
+    LARGER: {"model": "lstm-avg", "hidden": 600},
+    "Trigram-Word, added": {"model": _TWO, "mix": "add"},
+    "Trigram-Word-LSTM, added": {"model": _THREE, "mix": "add"},
+    "Trigram-Word, concatenated": {"model": _TWO},
+    "Trigram-Word-LSTM, concatenated": {"model": _THREE},
+    "Trigram over sentences": {"model": "sentence-trigram-avg"},
+    "Trigram over sentences-Word, concatenated": {"model": "sentence-trigram-avg+word-avg"},
+    "Word-LSTM, concatenated": {"model": "word-avg+lstm-avg"},
+    "Trigram-LSTM, concatenated": {"model": "trigram-avg+lstm-avg"},
+}
+"""The encoders of Table 7. The last four encoders are ours."""
+
+
 def tables(inputs: Inputs) -> dict[str, Table]:
     """Return all tables by name. Table 11 needs `inputs.others`."""
     encoders = _encoders(inputs)
-    of_paper = {name: encoders[name] for name in paper.ROWS}
+    of_paper = {name: encoders[name] for name in ROWS}
     others = {name: OtherCell(folder=str(folder)) for name, folder in inputs.others.items()}
     found = {
         "paranmt3": _sources(inputs),
@@ -70,7 +92,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
     return {**found, "paranmt11": _leads(encoders, others)} if others else found
 
 
-def _marked(rows: Mapping[str, Any], figures: paper.Paper) -> dict[str, Any]:
+def _marked(rows: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
     """Add "(ours)" to the names of rows that the paper does not have."""
     return {name if name in figures else f"{name} (ours)": cell for name, cell in rows.items()}
 
@@ -86,22 +108,8 @@ def _words(inputs: Inputs) -> EmbeddingOptions:
 
 
 def _encoders(inputs: Inputs) -> dict[str, EncoderCell]:
-    """Return the encoders of Tables 7, 8 and 9, and further encoders for Table 7."""
     words = _words(inputs)
-    mixed = {"Trigram-Word": "trigram-avg+word-avg"}
-    mixed["Trigram-Word-LSTM"] = f"{mixed['Trigram-Word']}+lstm-avg"
-    settings = {name: words.replace(model=model) for name, model in _MODELS.items()}
-    settings[paper.LARGER] = words.replace(model="lstm-avg", hidden=600)
-    for how, options in {"added": words.replace(mix="add"), "concatenated": words}.items():
-        settings |= {f"{name}, {how}": options.replace(model=of) for name, of in mixed.items()}
-    further = {
-        "Trigram over sentences": "sentence-trigram-avg",
-        "Trigram over sentences-Word, concatenated": "sentence-trigram-avg+word-avg",
-        "Word-LSTM, concatenated": "word-avg+lstm-avg",
-        "Trigram-LSTM, concatenated": "trigram-avg+lstm-avg",
-    }
-    settings |= {name: words.replace(model=model) for name, model in further.items()}
-    return {name: EncoderCell(options=options) for name, options in settings.items()}
+    return {name: EncoderCell(options=words.replace(**of)) for name, of in _ENCODERS.items()}
 
 
 def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
@@ -142,6 +150,7 @@ def _mrpc(inputs: Inputs) -> pa.Table:
 
 
 def _sources(inputs: Inputs) -> Table:
+    paper = read_figures("paranmt3")
     names = list(inputs.sources) or ["captions", "news"]
     rows = {
         f"{source}, {name}": EncoderCell(options=options, pairs=f"sources/{source}")
@@ -153,22 +162,23 @@ def _sources(inputs: Inputs) -> Table:
         Claim(f"CzEng, {name}", f"{source}, {name}")
         for name in _MODELS
         for source in names
-        if "CzEng" in names and source != "CzEng" and f"{source}, {name}" in paper.TABLE_3
+        if "CzEng" in names and source != "CzEng" and f"{source}, {name}" in paper
     ]
     return Table(
         "ParaNMT Table 3: sources of pairs, equally many of each",
-        _marked(rows, paper.TABLE_3),
+        _marked(rows, paper),
         claims,
         note="1 epoch, batches of 100, 300 units, M = 20. Each source has as many pairs as the "
         "smallest source.",
-        paper=paper.TABLE_3,
+        paper=paper,
         paper_measures=_PAPER,
     )
 
 
 def _filters(inputs: Inputs) -> Table:
+    paper = read_figures("paranmt4")
     options = _words(inputs).replace(model="lstm-avg")
-    rows = {score: FilterCell(options=options, score=score) for score in paper.TABLE_4}
+    rows = {score: FilterCell(options=options, score=score) for score in paper}
     claims = [Claim("paragram_similarity", score) for score in list(rows)[1:]]
     return Table(
         "ParaNMT Table 4: the best tenth of the pairs by each score, LSTM Avg",
@@ -176,12 +186,13 @@ def _filters(inputs: Inputs) -> Table:
         claims,
         measures={**MEASURES, "development_decile": "best tenth, from 0"},
         note="Tenths of 29,000 pairs, 1 epoch, batches of 100, 300 units, M = 20.",
-        paper=paper.TABLE_4,
+        paper=paper,
         paper_measures=_PAPER,
     )
 
 
 def _mega_batches(inputs: Inputs) -> Table:
+    paper = read_figures("paranmt5")
     models = {"Word": "word-avg", "BiLSTM Avg": "bilstm-avg"}
     rows = {
         f"{name}, M = {M}": _of_size(M, model, inputs)
@@ -198,7 +209,7 @@ def _mega_batches(inputs: Inputs) -> Table:
         rows,
         claims,
         note=f"{_NOTE} With M = 40, negatives are chosen among 4,000 of the 27,359 pairs.",
-        paper=paper.TABLE_5,
+        paper=paper,
         paper_measures=_PAPER,
     )
 
@@ -208,14 +219,15 @@ def _of_size(M: int, model: str, inputs: Inputs) -> EncoderCell:
 
 
 def _by_year(encoders: Mapping[str, EncoderCell]) -> Table:
-    word_and_trigram = [name for name in paper.MIXED if "LSTM" not in name]
+    paper = read_figures("paranmt7")
+    word_and_trigram = [name for name in MIXED if "LSTM" not in name]
     pairs = [(name, name.replace("Word", "Word-LSTM")) for name in word_and_trigram]
     return Table(
         "ParaNMT Table 7: single, larger and mixed encoders",
-        _marked(encoders, paper.TABLE_7),
-        printed_claims([*_PAIRS, *pairs], paper.TABLE_7, [*_OVER_SINGLE, *pairs]),
+        _marked(encoders, paper),
+        printed_claims([*_PAIRS, *pairs], paper, [*_OVER_SINGLE, *pairs]),
         measures={**_YEARS, "sick": "SICK trial"},
-        paper=paper.TABLE_7,
+        paper=paper,
         note=f"{_AS_BEFORE} The paper's means include MSRvid (2012) and SMT (2013), and ours do "
         "not. The paper has no figures by data set, so levels cannot be compared. SICK, trigrams "
         "over sentences, and mixtures of two encoders with an LSTM are ours.",
@@ -249,40 +261,38 @@ def _readings(inputs: Inputs) -> Table:
 
 
 def _transfer(encoders: Mapping[str, EncoderCell]) -> Table:
-    tasks = {task: f"{task} accuracy" for task in ("MR", "SST", "TREC", "MRPC", "SICK-E")}
-    tasks |= {"MRPC-F1": "MRPC f1", "SICK-R": "SICK-R pearson"}
-    figures = {
-        row: {key: of_row[task] for task, key in tasks.items()}
-        for row, of_row in paper.TABLE_8.items()
-    }
-    equal = ("Trigram-Word, concatenated", paper.LARGER)  # 600 dimensions each
+    paper = read_figures("paranmt8")
+    heads = {"MRPC f1": "MRPC-F1", "SICK-R pearson": "SICK-R"}
+    equal = ("Trigram-Word, concatenated", LARGER)  # 600 dimensions each
     wider = [pair for pair in _PAIRS if "added" not in pair[0] and pair != equal]
     return Table(
         "ParaNMT Table 8: transfer, on the parts at hand (SICK trial; dev sets; 10-fold)",
         {name: TransferCell(encoder=cell) for name, cell in encoders.items()},
-        printed_claims(_PAIRS, figures, wider),
-        measures={key: task for task, key in tasks.items()},
+        printed_claims(_PAIRS, paper, wider),
+        measures={key: heads.get(key, key.removesuffix(" accuracy")) for key in paper["Word"]},
         unit="Accuracy and F1 in %; SICK-R: Pearson × 100",
         note=_AS_BEFORE,
-        paper=figures,
+        paper=paper,
     )
 
 
 def _benchmark(encoders: Mapping[str, EncoderCell]) -> Table:
+    paper = read_figures("paranmt9")
     return Table(
         "ParaNMT Table 9: STS Benchmark (test if it is there, else development)",
         encoders,
-        printed_claims(_PAIRS, paper.TABLE_9, _OVER_SINGLE),
+        printed_claims(_PAIRS, paper, _OVER_SINGLE),
         measures={"stsb": "STS Benchmark"},
         note=_AS_BEFORE,
-        paper=paper.TABLE_9,
+        paper=paper,
     )
 
 
 def _differences(encoders: Mapping[str, EncoderCell]) -> Table:
+    paper = read_figures("paranmt10")
     rows = {
         row: DifferenceCell(first=encoders[first], second=encoders[second])
-        for row in paper.TABLE_10
+        for row in paper
         for first, second in [row.split(" / ")]
     }
     first, least, last = rows
@@ -290,14 +300,15 @@ def _differences(encoders: Mapping[str, EncoderCell]) -> Table:
     return Table(
         "ParaNMT Table 10: mean absolute difference of two encoders over the STS data sets",
         rows,
-        printed_claims(pairs, paper.TABLE_10, pairs[1:]),
+        printed_claims(pairs, paper, pairs[1:]),
         measures={"absolute": "difference"},
         note="Over the available data sets: 18 here, 25 in the paper.",
-        paper=paper.TABLE_10,
+        paper=paper,
     )
 
 
 def _leads(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCell]) -> Table:
+    paper = read_figures("paranmt11")
     first = encoders["Trigram-Word, concatenated"]
     rows = {
         f"Trigram-Word over {name}": DifferenceCell(first=first, second=other)
@@ -307,19 +318,20 @@ def _leads(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCell])
     measures |= {f"images_{year}": f"Images ({year})" for year in (2014, 2015)}
     return Table(
         "ParaNMT Table 11: the lead of Trigram-Word over another model, on captions and on average",
-        _marked(rows, paper.TABLE_11),
+        _marked(rows, paper),
         measures=measures,
-        paper=paper.TABLE_11,
+        paper=paper,
     )
 
 
 def _captions(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCell]) -> Table:
+    paper = read_figures("paranmt12")
     name = "Trigram-Word, concatenated"
     return Table(
         "ParaNMT Table 12: STS Benchmark by genre, by the cosine",
-        _marked({**others, name: encoders[name]}, paper.TABLE_12),
+        _marked({**others, name: encoders[name]}, paper),
         measures={"stsb": "all", "captions": "captions", "others": "no captions"},
-        paper=paper.TABLE_12,
+        paper=paper,
     )
 
 

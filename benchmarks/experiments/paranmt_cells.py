@@ -14,14 +14,15 @@ import pyarrow.parquet as pq
 
 from benchmarks.experiments.bootstrap import RESAMPLES, resampled
 from benchmarks.experiments.cells import (
+    VERSION,
     AnyCell,
+    Cell,
     Inputs,
     Scores,
     digest,
     figure,
     keyed_path,
     read_pairs,
-    shards_in,
     similarity_scores,
     transfer_folders,
     transfer_scores,
@@ -36,7 +37,6 @@ from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import train
 from paraloom.papers.datasets.splits import take
 
-VERSION = 2  # bump to compute all cells again, after a change of their scores
 _SETS = tuple(f"STS {year} " for year in range(2012, 2017))
 _CAPTIONS = "main-captions"  # a genre of the STS Benchmark
 CAPTION_SETS = {
@@ -47,19 +47,11 @@ CAPTION_SETS = {
 """Data sets of Table 11 by measure."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class EncoderCell(AnyCell):
-    """An encoder that is trained on pairs, and evaluated on STS, the STS Benchmark and SICK.
+class EncoderCell(Cell):
+    """A cell whose encoder is kept, and also evaluated on the STS Benchmark."""
 
-    Cells are compared by identity, because options with lists have no hash.
-    """
-
-    options: EmbeddingOptions
-    pairs: str = ""
-    """Folder of the pairs, below the folder of the results. Without a name, the corpus is used."""
-
-    def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
-        return {"encoder": self._training(seed, inputs), **_tests(inputs)}
+    def _tests(self, inputs: Inputs) -> list[Path]:
+        return _tests(inputs)
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
         found = encoder_scores(load_encoder(self.encoder(seed, inputs)).embed, inputs)
@@ -73,18 +65,10 @@ class EncoderCell(AnyCell):
             folder.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
                 model = Path(temporary) / "model"
-                shards = shards_in(self._shards(inputs))
-                train(self.options, model, shards=shards, seed=seed, threads=1)
+                self._train(seed, inputs, model)
                 if not folder.exists():  # another process may have been faster
                     model.rename(folder)
         return folder
-
-    def _shards(self, inputs: Inputs) -> Path:
-        return inputs.folder / self.pairs if self.pairs else inputs.corpus
-
-    def _training(self, seed: int, inputs: Inputs) -> dict[str, object]:
-        options = self.options.map_files(lambda key, path, mark: digest(path)).chosen()
-        return {"options": options, "seed": seed, "pairs": digest(self._shards(inputs))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +94,8 @@ class OtherCell(AnyCell):
     folder: str
 
     def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
-        return {"model": digest(self.folder), **_tests(inputs)}
+        tests = [digest(path) for path in _tests(inputs) if path.exists()]
+        return {"version": VERSION, "model": digest(self.folder), "tests": tests}
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
         from sentence_transformers import SentenceTransformer
@@ -203,7 +188,6 @@ def encoder_scores(embed: Embed, inputs: Inputs) -> Scores:
     return found
 
 
-def _tests(inputs: Inputs) -> dict[str, object]:
-    """Return the part of a cell's key that depends on the test data."""
-    folders = [inputs.sts, inputs.sick, benchmark(inputs)]
-    return {"version": VERSION, "tests": [digest(f) for f in folders if f.exists()]}
+def _tests(inputs: Inputs) -> list[Path]:
+    """Return the test data of an encoder."""
+    return [inputs.sts, inputs.sick, benchmark(inputs)]

@@ -1,15 +1,11 @@
 """Tables 1 to 4 of W&G (Wieting & Gimpel 2017): transfer from paraphrase pairs to STS and SICK.
 
-The settings follow sections 4.1.2 and 4.2. Words have PARAGRAM vectors of 300 dimensions, and LSTMs
-have peepholes. Mini-batches have 100 pairs with negatives of the same side, and Adam has a rate of
-0.001. AVG has 7 epochs. To save time, all other encoders have one epoch. The LSTM of the paper has
-three epochs. The rates of dropout and scrambling are the lowest of the paper's grids.
-
-The figures of the paper are means over 22 data sets. The paper chose its settings on these sets
-(`oracle`) or on the sets of 2016 (`2016 STS`).
+AVG has 7 epochs. To save time, all other encoders have one epoch. Rates of dropout and scrambling
+are the lowest of the paper's grids. The paper chose its settings on all data sets (`oracle`) or on
+the sets of 2016 (`2016 STS`).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -17,8 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.experiments.cells import AnyCell, Cell, Inputs, Scores, figure
-from benchmarks.experiments.tables import MEASURES, MINUS, Claim, Pairs, Table, printed_claims
+from benchmarks.experiments.cells import WORD_PAIRS, AnyCell, Cell, Inputs, Scores, figure
+from benchmarks.experiments.tables import (
+    MEASURES,
+    MINUS,
+    Claim,
+    Figures,
+    Pairs,
+    Table,
+    printed_claims,
+    read_figures,
+)
 from paraloom.models.embeddings.applications.evaluation import correlation
 from paraloom.models.embeddings.datasets.similarity import SEMEVAL
 from paraloom.models.embeddings.vocabulary import Tags
@@ -29,12 +34,7 @@ ENCODERS = {
     "LSTM": "lstm",
     "LSTM Avg": "lstm-avg",
     "BiLSTM Avg": "bilstm-avg",
-    "GRAN": "gran",
-    "GRAN-2": "gran-2",
-    "GRAN-3": "gran-3",
-    "GRAN-4": "gran-4",
-    "GRAN-5": "gran-5",
-    "BiGRAN": "bigran",
+    **{name: name.lower() for name in ("GRAN", "GRAN-2", "GRAN-3", "GRAN-4", "GRAN-5", "BiGRAN")},
     "GRAN without a gate, tanh": "gran-tanh",
     "GRAN without a gate, ReLU": "gran-relu",
 }
@@ -71,7 +71,7 @@ class CorrelationCell(AnyCell):
 
 def _correlated(first: Scores, second: Scores) -> Scores:
     """Correlate the figures, and each of their resamples, over the common data sets of Table 4."""
-    sets = [name for name in _WG4 if name in first and name in second]
+    sets = [name for name in read_figures("wg4") if name in first and name in second]
     sides = [np.array([np.atleast_1d(of[name]) for name in sets]).T for of in (first, second)]
     found = np.array([correlation(*pair)[:2] for pair in zip(*sides, strict=True)])
     return {"pearson": found[:, 0], "spearman": found[:, 1]}
@@ -90,12 +90,7 @@ def options_of(name: str, vectors: Path) -> SystemOptions:
     )
 
 
-def as_printed(
-    pairs: Collection[tuple[str, str]],
-    paper: Mapping[str, Mapping[str, float]],
-    key: str,
-    stated: Pairs = (),
-) -> list[Claim]:
+def as_printed(pairs: Pairs, paper: Figures, key: str, stated: Pairs = ()) -> list[Claim]:
     """Make claims about pairs of rows, in the order of the paper's figures by the measure `key`.
 
     Pairs with equal figures, or with a row that the paper does not have, are left out.
@@ -139,59 +134,39 @@ def _wg1(plain: dict[str, SystemOptions]) -> Table:
     The encoders have the tags that help according to footnote 4.
     """
     models = ("AVG", "LSTM", "LSTM Avg")
-    words, sentences = "PPDB's word pairs", "sentences"
-    sources = {words: "phrases", sentences: "sentences"}
-    figures = {words: (67.7, 54.2, 64.2), sentences: (68.4, 59.3, 67.5)}
-    paper = {
-        f"{name}, {source}": {"sts_2016": figure}
-        for source, found in figures.items()
-        for name, figure in zip(models, found, strict=True)
-    }
-    rows = {
-        f"{name}, {source}": Cell(options=plain[name].replace(tags=tags), pairs=pairs)
-        for source, pairs in sources.items()
-        for name in models
-        for tags in [_TAGS.get((name, pairs), (False, ""))[0]]
-    }
+    words, sentences = sources = ("PPDB's word pairs", "sentences")
+    paper = read_figures("wg1")
+    rows = {}
+    for row in paper:
+        name, source = row.split(", ")
+        tags = _TAGS.get(row, (False, ""))[0]
+        rows[row] = Cell(options=plain[name].replace(tags=tags), pairs=_PAIRS[source])
     compared = [(f"{name}, {sentences}", f"{name}, {words}") for name in models]
     for one, other in (("LSTM Avg", "LSTM"), ("AVG", "LSTM Avg")):
-        compared += [(f"{one}, {source}", f"{other}, {source}") for source in figures]
+        compared += [(f"{one}, {source}", f"{other}, {source}") for source in sources]
     claims = as_printed(compared, paper, "sts_2016", stated=compared)
     wide, narrow = (f"AVG, {source}{MINUS}LSTM, {source}" for source in (words, sentences))
     claims.append(Claim(wide, narrow, figures="4.1.2: 13.5 > 9.1"))
-    for (name, pairs), (_, gain) in _TAGS.items():
-        source = words if pairs == "phrases" else sentences
-        better, worse = f"{name}, {source}", f"{name}, {source}, no tags"
-        rows[worse] = Cell(options=plain[name], pairs=pairs)
-        claims.append(Claim(better, worse, figures=f"footnote 4: {gain}"))
+    for row, (_, gain) in _TAGS.items():
+        name, source = row.split(", ")
+        rows[f"{row}, no tags"] = Cell(options=plain[name], pairs=_PAIRS[source])
+        claims.append(Claim(row, f"{row}, no tags", figures=f"footnote 4: {gain}"))
     title = "W&G Table 1: last state or average; word pairs (the paper: phrase pairs) or sentences"
     return _table(title, rows, claims, paper)
 
 
-_TAGS: dict[tuple[str, str], tuple[Tags, str]] = {
-    ("LSTM", "phrases"): ("end", "+1.6"),
-    ("LSTM Avg", "phrases"): ("start", "+0.9"),
-    ("LSTM", "sentences"): ("end", "+6"),
-    ("LSTM Avg", "sentences"): ("end", "+0.3"),
+_PAIRS = {"PPDB's word pairs": WORD_PAIRS, "sentences": ""}
+_TAGS: dict[str, tuple[Tags, str]] = {
+    "LSTM, PPDB's word pairs": ("end", "+1.6"),
+    "LSTM Avg, PPDB's word pairs": ("start", "+0.9"),
+    "LSTM, sentences": ("end", "+6"),
+    "LSTM Avg, sentences": ("end", "+0.3"),
 }
-"""The tag that helps an encoder trained on these pairs, and the gain in the paper (footnote 4)."""
+"""The tag that helps the encoder of a row, and the gain in the paper (footnote 4)."""
 
 
 def _wg2(plain: dict[str, SystemOptions]) -> Table:
-    paper = {
-        "AVG": (68.5, 68.4),
-        "AVG, dropout": (68.4, 68.3),
-        "AVG, word dropout": (68.3, 68.3),
-        "LSTM": (60.6, 59.3),
-        "LSTM, L2": (60.3, 56.5),
-        "LSTM, dropout": (58.1, 55.3),
-        "LSTM, word dropout": (66.2, 65.3),
-        "LSTM, scrambling": (66.3, 65.1),
-        "LSTM, dropout and scrambling": (68.4, 68.4),
-        "LSTM Avg": (67.7, 67.5),
-        "LSTM Avg, dropout and scrambling": (69.2, 68.6),
-        "BiLSTM Avg, dropout and scrambling": (69.4, 68.7),
-    }
+    paper = read_figures("wg2")
     rows = {name: _regular(name, plain) for name in paper}
     for name in ("AVG", f"LSTM Avg, {BOTH}"):  # as in the authors' code
         options = rows[name].options.replace(negatives="both")
@@ -200,68 +175,28 @@ def _wg2(plain: dict[str, SystemOptions]) -> Table:
     both = f"LSTM Avg, {BOTH}"
     pairs += [(both, "AVG"), (f"BiLSTM Avg, {BOTH}", both), ("LSTM Avg", "LSTM")]
     most = [("LSTM Avg", f"LSTM, {single}") for single in REGULARISERS if single != BOTH]
-    figures = _figures(paper)
     improved = (f"LSTM, {BOTH}", "LSTM, word dropout", "LSTM, scrambling", "LSTM Avg")
     stated = [(better, "LSTM") for better in improved]
     stated += [("AVG", "AVG, dropout"), ("AVG", "AVG, word dropout"), (both, "AVG"), (both, "LSTM")]
-    claims = as_printed([*pairs, (both, "LSTM"), *most], figures, "sts_2016", [*stated, *most])
-    return _table("W&G Table 2: regularisers", rows, claims, figures)
+    claims = as_printed([*pairs, (both, "LSTM"), *most], paper, "sts_2016", [*stated, *most])
+    return _table("W&G Table 2: regularisers", rows, claims, paper)
 
 
 def _wg3(plain: dict[str, SystemOptions]) -> Table:
-    paper = {
-        "GRAN, no regulariser": (68.0, 68.0),
-        "GRAN": (69.5, 68.9),
-        "GRAN-2": (68.8, 68.1),
-        "GRAN-3": (69.0, 67.2),
-        "GRAN-4": (68.6, 68.1),
-        "GRAN-5": (66.1, 64.8),
-        "BiGRAN": (69.7, 68.4),
-        "AVG, no regulariser": (68.5, 68.4),  # the last three rows are of Table 2
-        "LSTM Avg": (69.2, 68.6),
-        "BiLSTM Avg": (69.4, 68.7),
-    }
+    paper = read_figures("wg3")
     ungated = [name for name in ENCODERS if "without" in name]
     rows = {
         name: _regular(f"{name}, {BOTH}" if "," not in name else name.split(",")[0], plain)
         for name in paper
     }
     rows |= {name: Cell(options=regularised(plain[name], BOTH)) for name in ungated}
-    figures = _figures(paper)
     pairs = [("GRAN", name) for name in paper if name != "GRAN"]
     stated = [pair for pair in pairs if pair[1] not in ("GRAN, no regulariser", "BiGRAN")]
-    claims = as_printed(pairs, figures, "sts_2016", stated)
+    claims = as_printed(pairs, paper, "sts_2016", stated)
     claims += [Claim("GRAN", name, figures="footnote 2") for name in ungated]
-    return _table("W&G Table 3: gated recurrent averaging networks", rows, claims, figures)
+    return _table("W&G Table 3: gated recurrent averaging networks", rows, claims, paper)
 
 
-_WG4 = {
-    "STS 2012 MSRpar": (49.0, 45.9, 47.7),
-    "STS 2012 MSRvid": (84.3, 85.1, 85.2),
-    "STS 2012 SMTeuroparl": (51.2, 47.5, 49.3),
-    "STS 2012 OnWN": (71.5, 71.2, 71.5),
-    "STS 2012 SMTnews": (68.0, 58.2, 58.7),
-    "STS 2013 headlines": (77.3, 76.9, 76.1),
-    "STS 2013 OnWN": (81.2, 72.8, 81.4),
-    "STS 2013 FNWN": (53.2, 50.2, 55.6),
-    "STS 2013 SMT": (40.7, 38.0, 40.3),
-    "STS 2014 deft-forum": (56.6, 55.6, 55.7),
-    "STS 2014 deft-news": (78.0, 78.5, 77.1),
-    "STS 2014 headlines": (74.5, 75.1, 72.8),
-    "STS 2014 images": (84.7, 85.6, 85.8),
-    "STS 2014 OnWN": (84.9, 81.4, 85.1),
-    "STS 2014 tweet-news": (76.3, 78.7, 78.7),
-    "STS 2015 answers-forums": (71.8, 70.6, 73.1),
-    "STS 2015 answers-students": (71.1, 75.8, 72.9),
-    "STS 2015 belief": (75.3, 76.8, 78.0),
-    "STS 2015 headlines": (79.5, 80.3, 78.6),
-    "STS 2015 images": (85.8, 86.0, 85.8),
-    "sick": (71.3, 72.4, 72.9),
-}
-"""Figures of LSTM Avg, AVG and GRAN, with settings chosen on the sets of 2016.
-
-Twitter (2015) is left out, because it was not available.
-"""
 _WG4_MODELS = ("LSTM Avg", "AVG", "GRAN")
 _WG4_ROWS = {name: name if name == "AVG" else f"{name}, {BOTH}" for name in _WG4_MODELS}
 """The encoder and the regulariser of each row."""
@@ -271,13 +206,13 @@ def _figures_at_hand(inputs: Inputs) -> dict[str, dict[str, float]]:
     """Return, by row, the paper's figures for the available data sets, and their means by year."""
     of_sts = {f"STS {year} {name}" for year, names in SEMEVAL.items() for name in names}
     there = {f"STS {path.parent.name} {path.stem}" for path in inputs.sts.glob("*/*.tsv")}
-    sets = [name for name in _WG4 if name not in of_sts or name in there]
+    sets = {n: of for n, of in read_figures("wg4").items() if n not in of_sts or n in there}
     found: dict[str, dict[str, float]] = {name: {} for name in _WG4_MODELS}
-    for column, figures in enumerate(found.values()):
+    for model, figures in found.items():
         for year in dict.fromkeys(name[:8] for name in sets if name in of_sts):
-            of_year = {name: _WG4[name][column] for name in sets if name.startswith(year)}
+            of_year = {name: of[model] for name, of in sets.items() if name.startswith(year)}
             figures |= of_year | {year: round(mean(of_year.values()), 1)}
-        figures |= {name: _WG4[name][column] for name in sets if name not in of_sts}
+        figures |= {name: of[model] for name, of in sets.items() if name not in of_sts}
     return found
 
 
@@ -330,13 +265,7 @@ def regularised(options: SystemOptions, regulariser: str) -> SystemOptions:
     return options.replace(**REGULARISERS[regulariser]) if regulariser else options
 
 
-def _figures(paper: dict[str, tuple[float, float]]) -> dict[str, dict[str, float]]:
-    return {name: dict(zip(_PAPER, figures, strict=True)) for name, figures in paper.items()}
-
-
-def _table(
-    title: str, rows: dict[str, Cell], claims: list[Claim], paper: dict[str, dict[str, float]]
-) -> Table:
+def _table(title: str, rows: dict[str, Cell], claims: list[Claim], paper: Figures) -> Table:
     heads = {key: head for key, head in _PAPER.items() if any(key in of for of in paper.values())}
     note = _NOTE if "Table 1" in title else "Settings as in Table 1."
     return Table(title, rows, claims, MEASURES, paper=paper, paper_measures=heads, note=note)

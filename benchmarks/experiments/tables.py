@@ -6,9 +6,11 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
 from benchmarks.experiments.cells import Inputs, Scores, figure, load_scores
@@ -16,10 +18,21 @@ from paraloom.models.progress import meter
 
 Found = Mapping[Any, Sequence[Scores]]
 """Scores by cell, one entry per seed."""
+Figures = Mapping[str, Mapping[str, float]]
+"""Figures of a paper, by row and measure."""
 
 MINUS = " − "
 ERRORS = ("mse",)
 MEASURES = {"development": "STS 2012–2014", "sts_2015": "STS 2015", "sick": "SICK trial"}
+
+
+def read_figures(name: str) -> dict[str, dict[str, float]]:
+    """Return the figures of a table in `figures.yaml`."""
+    table = yaml.safe_load(Path(__file__).with_name("figures.yaml").read_text("utf-8"))[name]
+    return {
+        row: dict(zip(table["measures"], map(float, figures), strict=True))
+        for row, figures in table["rows"].items()
+    }
 
 
 @dataclass(frozen=True)
@@ -50,9 +63,7 @@ class Claim:
 Pairs = Collection[tuple[str, str]]
 
 
-def printed_claims(
-    pairs: Pairs, paper: Mapping[str, Mapping[str, float]], stated: Pairs = ()
-) -> list[Claim]:
+def printed_claims(pairs: Pairs, paper: Figures, stated: Pairs = ()) -> list[Claim]:
     """Make claims about pairs of rows, with all measures for which the paper's figures differ.
 
     Args:
@@ -82,8 +93,7 @@ class Table:
     prefixes: Mapping[str, str] = field(default_factory=dict)
     """For rows that share a cell: the prefix of each row's measures."""
     unit: str = "Pearson × 100"
-    paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Figures of the paper, by row and measure."""
+    paper: Figures = field(default_factory=dict)
     paper_measures: Mapping[str, str] = field(default_factory=dict)
     """Heads of columns for measures that only the paper has."""
     transposed: bool = False

@@ -20,7 +20,6 @@ from benchmarks.experiments import (
     revisiting,
     supervised,
 )
-from benchmarks.experiments import paranmt_figures as figures
 from benchmarks.experiments.__main__ import named
 from benchmarks.experiments.bootstrap import RESAMPLES
 from benchmarks.experiments.cells import Cell, Inputs, digest, figure, load_scores, prepare
@@ -87,7 +86,7 @@ def test_rows_are_of_encoders_and_claims_name_rows(kind: ModuleType) -> None:
 def test_the_claims_of_paranmt() -> None:
     found = paranmt.tables(NOWHERE)
     rows = {row for row in found["paranmt7"].rows if "ours" not in row}
-    assert rows == {row for row in figures.ROWS if not row.endswith("900") and "BiLSTM" not in row}
+    assert rows == {row for row in paranmt.ROWS if not row.endswith("900") and "BiLSTM" not in row}
     two = ["Trigram-Word-LSTM, concatenated", "Word"]
     (order,) = (claim for claim in found["paranmt7"].claims if claim.rows == two)
     assert order.printed["sts_2016"] == -0.7 and order.stated  # 77.5 and 76.8
