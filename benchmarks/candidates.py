@@ -39,21 +39,23 @@ def mean_overlap(texts: Sequence[Sequence[str]]) -> float:
     return float(np.mean(scored["trigram_overlap"]))
 
 
+def by_source(table: pa.Table) -> dict[str, list[str]]:
+    """Return the translations of each source."""
+    groups = table.group_by("id", use_threads=False).aggregate([("translation", "list")])
+    return dict(
+        zip(*(groups[name].to_pylist() for name in ("id", "translation_list")), strict=True)
+    )
+
+
 def measure_diversity(measured: Measured, name: str, table: pa.Table) -> None:
     """Compare the diverse translations of each source with the same number of best translations."""
     kept = diverse_candidates(table, MAX_OVERLAP)
-    diverse: dict[str, list[str]] = {}
-    best: dict[str, list[str]] = {}
-    rows = zip(table["id"].to_pylist(), table["translation"].to_pylist(), kept, strict=True)
-    for id_, text, keeps in rows:
-        best.setdefault(id_, []).append(text)
-        if keeps:
-            diverse.setdefault(id_, []).append(text)
-    several = [id_ for id_, texts in diverse.items() if len(texts) > 1]
+    best, diverse = by_source(table), by_source(table.filter(pa.array(kept)))
+    several = {id_: texts for id_, texts in diverse.items() if len(texts) > 1}
+    as_many = [best[id_][: len(texts)] for id_, texts in several.items()]
     measured.add(f"{name}: diverse translations per source", float(kept.sum() / len(best)))
     measured.add(f"{name}: sources with several diverse, %", 100 * len(several) / len(best))
-    measured.add(f"{name}: overlap of diverse", mean_overlap([diverse[id_] for id_ in several]))
-    as_many = [best[id_][: len(diverse[id_])] for id_ in several]
+    measured.add(f"{name}: overlap of diverse", mean_overlap([*several.values()]))
     measured.add(f"{name}: overlap of the same number of best ones", mean_overlap(as_many))
 
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import typer
 
 from benchmarks.measure import cost, paraloom
-from benchmarks.report import DATA, MODEL, command_line, print_table, read_side
+from benchmarks.report import MODEL, command_line, print_table, read_side
 from paraloom.models.nmt import Translator
 
 MARGINS = (1.06, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4)
@@ -40,9 +40,9 @@ pq.write_table(pa.table({**table, "cosine": pa.array(score, pa.float32())}), sys
 """A program that encodes the sentences with the same encoder and calls `paraphrase_mining`."""
 
 
-def sentences(data: Path, nmt: str, books: Path | None, known: int, others: int) -> list[list[str]]:
+def sentences(nmt: str, books: Path | None, known: int, others: int) -> list[list[str]]:
     """Return the two sides of the known pairs, and the other sentences."""
-    sides = [[line.strip() for line in read_side(code, data)] for code in ("cs", "en")]
+    sides = [[line.strip() for line in read_side(code)] for code in ("cs", "en")]
     rng = random.Random(1)
     translated, _ = Translator(nmt).translate(sides[0][:known])
     pairs = zip(sides[1], translated["translation"].to_pylist(), strict=False)
@@ -79,7 +79,6 @@ def show(
 def main(
     model: Annotated[str, typer.Option()],
     nmt: str = MODEL,
-    data: Path = DATA / "multi30k",
     books: Path | None = None,
     known: int = 3_000,
     others: int = 500_000,
@@ -87,7 +86,7 @@ def main(
     """Run both programs on the same sentences and print the tables."""
     with tempfile.TemporaryDirectory() as folder:
         text, ours, theirs = (f"{folder}/{name}" for name in ("all.txt", "ours", "theirs"))
-        *sides, rest = sentences(data, nmt, books, known, others)
+        *sides, rest = sentences(nmt, books, known, others)
         lines = [*sides[0], *sides[1], *rest]
         random.Random(2).shuffle(lines)
         Path(text).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

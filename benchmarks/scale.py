@@ -1,20 +1,14 @@
 """Measures time, memory and disk space of commands on a run of generated pairs.
 
-python -m benchmarks.scale ROWS … [--workers N] … [--shard-rows N] [--folder FOLDER]
+python -m benchmarks.scale ROWS … [--workers N] … [--shard-rows N]
 
 The program makes a run folder with finished translations and runs the real commands on it, for each
-number of workers:
-
-- `score` and `bucket`;
-- `select` with `size` and `where`, including the report and the data card;
-- `select` again, with nothing to do;
-- `status`, `explain` and `compare`.
+number of workers. The run is below `TMPDIR`, and is removed afterwards.
 
 The column "own" has the CPU seconds of the launcher alone. From the second shard on, one pair in 50
 repeats a pair of the previous shard.
 """
 
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
@@ -109,18 +103,14 @@ def main(
     rows: Annotated[list[int] | None, typer.Argument()] = None,
     workers: list[int] | None = None,
     shard_rows: int = 10_000,
-    folder: Annotated[Path | None, typer.Option(help="Keep the runs in this folder.")] = None,
 ) -> None:
     """Measure and print a table."""
     shown = []
     for count in rows or (400_000, 2_000_000):
         with tempfile.TemporaryDirectory() as temporary:
-            place = folder / str(count) if folder else Path(temporary, "run")
-            shutil.rmtree(place, ignore_errors=True)
-            place.mkdir(parents=True)
-            config = make_run(place, count, shard_rows)
+            config = make_run(Path(temporary), count, shard_rows)
             for number in workers or (2,):
-                for name, spent, disk in measure(place, count, config, number):
+                for name, spent, disk in measure(Path(temporary), count, config, number):
                     rate = count / spent.seconds if spent.seconds else 0
                     peaks = (spent.peak_rss / 1e6, spent.peak_pss / 1e6, spent.peak_files)
                     own = (f"{spent.cpu_seconds:,.1f}", f"{spent.own_seconds:,.1f}")

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks import plain_scoring
 from benchmarks.measure import cost, paraloom
 from benchmarks.report import Measured, command_line
 from benchmarks.scale import make_run
 from paraloom.models.cpu import cores
 from paraloom.models.text.vectors import read_vectors
+from tests import plain_scoring
 
 SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
 

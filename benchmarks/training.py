@@ -1,12 +1,11 @@
-"""Measures the rates of training encoders in Paraloom and with `plain_training`.
+"""Measures the rates of training encoders in Paraloom and by the plain published procedure.
 
 python -m benchmarks.training [--steps N] [--threads N] [--device cuda]
 
 Both trainers start from the same weights, read the same mega-batches and take turns. Each trainer
 selects negatives, but both train on the negatives that Paraloom selects, because rounding may
 decide which of two sentences is nearer. The largest difference between the losses is printed, too.
-A pair is a caption of Multi30k, or a made-up caption, and a changed copy of the
-caption.
+A pair is a caption of Multi30k, or a made-up caption, and a changed copy of the caption.
 """
 
 import copy
@@ -20,7 +19,6 @@ import pyarrow as pa
 import torch
 
 from benchmarks.embedding import captions
-from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
 from benchmarks.report import Measured, command_line
 from paraloom.models.cpu import cores
 from paraloom.models.embeddings.encoders import build_encoder, random_vectors
@@ -29,6 +27,7 @@ from paraloom.models.embeddings.training.data import Pairs, learnable
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.embeddings.training.trainer import Memory
 from paraloom.models.embeddings.vocabulary import build_vocabularies
+from tests.plain_training import PlainTrainer, plain_of, plain_pairs
 
 Texts = tuple[pa.StringArray, pa.StringArray]
 
@@ -76,19 +75,6 @@ def trainer_of(model: str, texts: Texts, device: str) -> tuple[PairTrainer, Pair
     return PairTrainer(encoder, Memory(pairs, "corpus"), chosen, 1), pairs
 
 
-def plain_of(trainer: PairTrainer) -> PlainEncoder:
-    """Return the plain encoder with the same weights."""
-    (table,) = trainer.matrices.values()
-    if trainer.options.model == "word-avg":
-        return PlainEncoder(table.weight)
-    plain = PlainLSTM(table.weight, trainer.options.dim, both=True)
-    directions: Any = trainer.encoder.directions
-    for direction, suffix in zip(directions, ("", "_reverse"), strict=True):
-        for name, weight in direction.weights.named_parameters():
-            getattr(plain.lstm, name + suffix).data.copy_(weight.data)
-    return plain.to(table.weight.device)
-
-
 def compare(measured: Measured, model: str, texts: Texts, steps: int, device: str) -> None:
     """Train both encoders for `steps` steps, in turns of one mega-batch, and add the rates."""
     trainer, pairs = trainer_of(model, texts, device)
@@ -115,10 +101,8 @@ def compare(measured: Measured, model: str, texts: Texts, steps: int, device: st
     copied.train_on(pairs.take(np.arange(300)))  # the first call is slower
     for start in range(0, count, size):
         part = pairs.take(np.resize(order, count)[start : start + size])
-        sides = (side["words"] for side in part.sides)
-        lists = [[x.tolist() for x in np.split(s.ids, s.offsets[1:-1])] for s in sides]
+        rows = plain_pairs(part)
         ours += seconds(partial(trainer.train_on, part), device)
-        rows = list(zip(*lists, strict=True))
         negatives = chosen[0] - [[len(part)], [0]]  # indices of right, then of left sentences
         theirs += seconds(partial(plain.train_mega_batch, rows, negatives), device)
     losses = torch.stack(trainer.losses).cpu().numpy()

@@ -33,9 +33,8 @@ _HEADS = {True: "what the paper says", False: "what only its figures order"}
 def write(path: Path, table: Table, found: Found) -> None:
     """Print the table and its claims as Markdown, and write them to a file."""
     settings = f"{table.note} {_time(table, found)}".strip()
-    text = [f"### {table.title}", "", settings, ""]
-    heads, rows = grid(table, found)
-    text += markdown((table.unit, *heads), [(name, *cells) for name, cells in rows])
+    heads, *rows = grid(table, found)
+    text = [f"### {table.title}", "", settings, "", *markdown(heads, rows)]
     for heads, judged in judgements(table, found):
         text += ["", *markdown(heads, judged)]
     write_lines(path, text)
@@ -76,11 +75,11 @@ def counts(tables: Mapping[str, Table], found: Found) -> list[str]:
     return markdown(heads, rows)
 
 
-def grid(table: Table, found: Found) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """Return the heads of the columns, and the name and cells of every row."""
+def grid(table: Table, found: Found) -> list[Sequence[str]]:
+    """Return the rows of the written table. The first row has the heads."""
     measures = _measured(table, found)
-    heads = [*(table.measures[m] for m in measures), *table.paper_measures.values()]
-    rows = []
+    heads = (*(table.measures[m] for m in measures), *table.paper_measures.values())
+    rows: list[Sequence[str]] = [(table.unit, *heads)]
     for name in table.rows:
         paper = table.paper.get(name, {})
         cells = [
@@ -89,12 +88,8 @@ def grid(table: Table, found: Found) -> tuple[list[str], list[tuple[str, list[st
             for measure in measures
         ]
         cells += [f"{paper[m]:g}" if m in paper else "–" for m in table.paper_measures]
-        rows.append((name, cells))
-    if not table.transposed:
-        return heads, rows
-    columns = zip(*(cells for _, cells in rows), strict=True)
-    by_measure = [(head, list(cells)) for head, cells in zip(heads, columns, strict=True)]
-    return [name for name, _ in rows], by_measure
+        rows.append((name, *cells))
+    return list(zip(*rows, strict=True)) if table.transposed else rows
 
 
 def judgements(table: Table, found: Found) -> list[tuple[list[str], list[list[str]]]]:

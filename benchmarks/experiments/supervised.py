@@ -11,12 +11,10 @@ reported.
 and λ_w pull weights towards the universal encoder.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.experiments.cells import Inputs, shards_in
+from benchmarks.experiments.cells import VERSION, Inputs, shards_in
 from benchmarks.experiments.labelled import LabelledCell
 from benchmarks.experiments.revisiting import BOTH, as_printed, options_of, regularised
 from benchmarks.experiments.tables import Figures, Table, read_figures
@@ -35,30 +33,25 @@ _UNIVERSAL = {"AVG": "", "LSTM Avg": BOTH, "GRAN": BOTH}
 
 def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
     """Train the universal encoders that the chosen tables need, if they do not exist."""
-    starts = {
-        cell.options.similarity.start
-        for table in chosen.values()
-        for cell in table.rows.values()
-        if isinstance(cell, LabelledCell) and cell.options.similarity is not None
-    }
+    cells = (cell for table in chosen.values() for cell in table.rows.values())
+    sections = (cell.options.similarity for cell in cells if isinstance(cell, LabelledCell))
+    starts = {section.start for section in sections if section is not None}
     for name in _UNIVERSAL:
-        if str(_universal(name, inputs)[1]) in starts:
+        if str(_universal_folder(name, inputs)) in starts:
             universal(name, inputs)
 
 
 def universal(name: str, inputs: Inputs) -> Path:
     """Return the folder of an encoder of `_UNIVERSAL`, after training it if it does not exist."""
-    options, folder = _universal(name, inputs)
+    folder = _universal_folder(name, inputs)
     if not folder.exists():
+        options = regularised(_encoder(name, inputs), _UNIVERSAL[name])
         train(options, folder, shards=shards_in(inputs.corpus), seed=1, threads=1)
     return folder
 
 
-def _universal(name: str, inputs: Inputs) -> tuple[SystemOptions, Path]:
-    """Return the options and the folder of an encoder. The folder depends on the options."""
-    options = regularised(_encoder(name, inputs), _UNIVERSAL[name])
-    key = json.dumps(options.chosen(), sort_keys=True)
-    return options, inputs.folder / "universal" / hashlib.sha256(key.encode()).hexdigest()[:16]
+def _universal_folder(name: str, inputs: Inputs) -> Path:
+    return inputs.folder / "universal" / f"{name}, version {VERSION}"
 
 
 def _encoder(name: str, inputs: Inputs) -> SystemOptions:
@@ -92,7 +85,7 @@ def _cells(data: str, paths: list[str], inputs: Inputs) -> dict[str, LabelledCel
             task="similarity", similarity=section, epochs=3, learning_rate=0.01, batch_size=25
         )
         if row.endswith(", universal"):
-            start = section.replace(start=str(_universal(name, inputs)[1]))
+            start = section.replace(start=str(_universal_folder(name, inputs)))
             options = options.replace(
                 similarity=start, initial_vectors=None, lambda_c=_LAMBDA, lambda_w=_LAMBDA
             )

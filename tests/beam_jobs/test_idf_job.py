@@ -6,11 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from benchmarks.plain_scoring import fast_tokenizer
 from paraloom.beam_jobs import idf, storage
 from paraloom.beam_jobs.engine.shards import units
 from paraloom.beam_jobs.idf import MERGE_COUNTS
 from paraloom.models.text.idf import count_words, merge_counts
+from tests.plain_scoring import fast_tokenizer
 from tests.shards import cut
 
 CAPTIONS = [

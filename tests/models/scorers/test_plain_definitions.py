@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 from snowballstemmer.english_stemmer import EnglishStemmer
 
-from benchmarks.plain_scoring import fast_tokenizer
 from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.scorers.tokens.edit_distance import edit_distance as by_characters
 from paraloom.models.text.idf import count_words, idf_table
 from paraloom.models.text.tokens import PairText
+from tests.plain_scoring import fast_tokenizer
 from tests.small_encoder import encoder_of_texts
 
 

@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from benchmarks import plain_scoring as plain
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.tokens.content_overlap import content_stem
@@ -25,6 +24,7 @@ from paraloom.models.scorers.tokens.ngrams import shared_ngrams
 from paraloom.models.scorers.tokens.repetition import repetition
 from paraloom.models.text.tokens import PairText
 from paraloom.models.text.vectors import UNKNOWN, WordVectors
+from tests import plain_scoring as plain
 from tests.run_helpers import Patch
 from tests.small_encoder import small_encoder
 

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from benchmarks.plain_scoring import fast_tokenizer
 from paraloom.models.text.parses import Parser
 from paraloom.papers.analyses import statistics
 from paraloom.papers.analyses.moments import Moments
 from paraloom.papers.analyses.statistics import Corpus, describe, entropy, top_levels
 from paraloom.pipeline.cli import main
 from tests.models.parsers import TREES
+from tests.plain_scoring import fast_tokenizer
 from tests.run_helpers import Capsys, Patch, write_record
 from tests.sample import english_sentences
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch.nn.functional import cosine_similarity
 
-from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
 from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
 from paraloom.models.embeddings.options import read_options
 from paraloom.models.embeddings.ragged_columns import Sentences, join_all, take_all
@@ -25,7 +24,8 @@ from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
-from tests.models.embeddings.encoders.test_encoders import gradient_of, rows_of
+from tests.models.embeddings.encoders.test_encoders import gradient_of
+from tests.plain_training import PlainTrainer, plain_of, plain_pairs
 from tests.run_helpers import Patch
 from tests.small_encoder import vocabulary_of
 
@@ -69,23 +69,6 @@ def pool_of(trainer: Trainer[Pairs]) -> Pairs:
     return trainer.source.pool
 
 
-def plain_of(trainer: PairTrainer) -> PlainEncoder:
-    """The plain encoder with the same weights."""
-    encoder: Any = trainer.encoder
-    vectors = next(iter(trainer.matrices.values())).weight
-    if trainer.options.model == "word-avg":
-        return PlainEncoder(vectors)
-    plain = PlainLSTM(vectors, DIM, both=trainer.options.model == "bilstm-avg").to(vectors.dtype)
-    for direction, suffix in zip(encoder.directions, ("", "_reverse"), strict=False):
-        for name, weight in direction.weights.named_parameters():
-            getattr(plain.lstm, name + suffix).data.copy_(weight.data)
-    return plain
-
-
-def lists_of(pairs: Pairs) -> list[tuple[list[int], list[int]]]:
-    return list(zip(*(rows_of(side["words"]) for side in pairs.sides), strict=True))
-
-
 @pytest.mark.parametrize("model", ["word-avg", "lstm-avg", "bilstm-avg"])
 def test_each_batch_has_the_gradient_of_the_plain_procedure(model: str, monkeypatch: Patch) -> None:
     trainer = make_trainer(model=model, negatives="other", margin=0.3)
@@ -125,7 +108,7 @@ def test_each_batch_has_the_gradient_of_the_plain_procedure(model: str, monkeypa
     for start in (0, 30, 60):
         part = pairs.take(np.arange(start, start + 30))
         trainer.train_on(part)
-        plain.train_mega_batch(lists_of(part))
+        plain.train_mega_batch(plain_pairs(part))
     assert trainer.progress.step == 9 == len(ours) == len(theirs)
     for mine, its in zip(ours, theirs, strict=True):
         assert len(mine) == len(its)

@@ -7,12 +7,16 @@ in the trainer of Wieting et al., a sentence that equals either side of the pair
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, margin_ranking_loss
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from paraloom.models.embeddings.training.data import Pairs
+from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 
 Sentence = list[int]
 Pair = tuple[Sentence, Sentence]
@@ -47,6 +51,27 @@ class PlainLSTM(PlainEncoder):
         """Return the states."""
         packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
         return pad_packed_sequence(self.lstm(packed)[0], batch_first=True)[0]
+
+
+def plain_of(trainer: PairTrainer) -> PlainEncoder:
+    """Return the plain encoder with the weights of Word Avg, LSTM Avg or BiLSTM Avg."""
+    encoder: Any = trainer.encoder
+    (table,) = trainer.matrices.values()
+    if trainer.options.model == "word-avg":
+        return PlainEncoder(table.weight)
+    both = trainer.options.model == "bilstm-avg"
+    plain = PlainLSTM(table.weight, trainer.options.dim, both=both).to(table.weight)
+    for direction, suffix in zip(encoder.directions, ("", "_reverse"), strict=False):
+        for name, weight in direction.weights.named_parameters():
+            getattr(plain.lstm, name + suffix).data.copy_(weight.data)
+    return plain
+
+
+def plain_pairs(pairs: Pairs) -> list[Pair]:
+    """Return pairs of lists of word ids."""
+    sides = (side["words"] for side in pairs.sides)
+    lists = ([ids.tolist() for ids in np.split(of.ids, of.offsets[1:-1])] for of in sides)
+    return list(zip(*lists, strict=True))
 
 
 class PlainTrainer:
