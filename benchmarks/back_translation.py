@@ -15,7 +15,7 @@ import pyarrow as pa
 import sacrebleu
 import typer
 
-from benchmarks.report import MODEL, Measured, command_line, read_side
+from benchmarks.measure import MODEL, Measured, command_line, read_side
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import read_shard, units, write_shard

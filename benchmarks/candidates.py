@@ -12,8 +12,7 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.measure import in_turns
-from benchmarks.report import MODEL, Measured, command_line, read_side
+from benchmarks.measure import MODEL, Measured, command_line, in_turns, read_side
 from paraloom.beam_jobs.transforms.criteria import diverse_candidates
 from paraloom.models.nmt.options import NmtOptions, SamplingOptions
 from paraloom.models.nmt.translate import Translator

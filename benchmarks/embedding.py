@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from benchmarks import generated
-from benchmarks.measure import in_turns
-from benchmarks.report import Measured, command_line, read_side
+from benchmarks.measure import Measured, command_line, in_turns, read_side
 from paraloom.models.cpu import cores
 from paraloom.models.embeddings.encoders import build_encoder, random_vectors
 from paraloom.models.embeddings.model import SentenceEncoder

@@ -6,7 +6,7 @@ python -m benchmarks.flink [--pairs N] [--slots N] …
 import tempfile
 from pathlib import Path
 
-from benchmarks.report import Measured, command_line
+from benchmarks.measure import Measured, command_line
 from benchmarks.scale import make_run
 from benchmarks.scoring import seconds
 from tests.flink import cluster as clusters

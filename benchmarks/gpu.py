@@ -32,8 +32,7 @@ import pyarrow as pa
 import typer
 
 from benchmarks.back_translation import bleu, compare, through_job
-from benchmarks.measure import in_turns
-from benchmarks.report import MODEL, Measured, command_line, read_side
+from benchmarks.measure import MODEL, Measured, command_line, in_turns, read_side
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.cpu import cores

@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import typer
 
-from benchmarks.report import DATA, Measured, command_line
+from benchmarks.measure import DATA, Measured, command_line
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.judging.agreement import JudgedPairs, measure, score_labels

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from benchmarks.judged_precision import GOOD, JUDGMENTS
-from benchmarks.report import command_line, print_table
+from benchmarks.measure import command_line, print_table
 from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
 from paraloom.models.text.idf import count_words, idf_table
 from paraloom.pipeline.judging.agreement import score_labels

@@ -18,8 +18,7 @@ from typing import Annotated
 import pyarrow.parquet as pq
 import typer
 
-from benchmarks.measure import cost, paraloom
-from benchmarks.report import MODEL, command_line, print_table, read_side
+from benchmarks.measure import MODEL, command_line, cost, paraloom, print_table, read_side
 from paraloom.models.nmt import Translator
 
 MARGINS = (1.06, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4)

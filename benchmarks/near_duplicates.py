@@ -24,8 +24,7 @@ import pyarrow.parquet as pq
 import typer
 
 from benchmarks import generated
-from benchmarks.measure import cost
-from benchmarks.report import command_line, print_table
+from benchmarks.measure import command_line, cost, print_table
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.engine.shards import Shard, read_shard, receipts, units
 from paraloom.beam_jobs.transforms.criteria import Criteria

@@ -18,8 +18,7 @@ import pyarrow as pa
 import typer
 
 from benchmarks import generated, scale
-from benchmarks.measure import cost, paraloom
-from benchmarks.report import DATA, command_line, print_table
+from benchmarks.measure import DATA, command_line, cost, paraloom, print_table
 from paraloom.beam_jobs.engine.shards import read_shard, receipts
 from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.beam_jobs.transforms.exclusion import RULES, embed

@@ -17,8 +17,7 @@ import typer
 import yaml
 
 from benchmarks import generated
-from benchmarks.measure import Cost, cost, paraloom
-from benchmarks.report import command_line, print_table
+from benchmarks.measure import Cost, command_line, cost, paraloom, print_table
 from paraloom.beam_jobs.engine.launch import Result
 from paraloom.beam_jobs.engine.shards import receipts
 from paraloom.models.files import digest

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.measure import cost, paraloom
-from benchmarks.report import Measured, command_line
+from benchmarks.measure import Measured, command_line, cost, paraloom
 from benchmarks.scale import make_run
 from paraloom.models.cpu import cores
 from paraloom.models.text.vectors import read_vectors

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import torch
 import typer
 
-from benchmarks.report import command_line
+from benchmarks.measure import command_line
 
 DIM = 300
 START = 0.1  # standard deviation of random weights; AdamW changes larger weights too little

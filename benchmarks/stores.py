@@ -1,18 +1,14 @@
 """Measures requests and time of a run on emulators of S3 and Google Cloud Storage.
 
-python -m benchmarks.stores [--shards N] [--rows N] [--receipts N --delay SECONDS]
+python -m benchmarks.stores [--shards N] [--rows N]
 
 The program runs `ingest`, `score`, `bucket` and `select` on generated pairs in many small shards,
 with one worker. moto's server emulates S3, and `gcp-storage-emulator` emulates Google's store. Both
 servers run in this process and count the requests.
-
-With `--receipts`, the program measures only how long it takes to read N receipts. The emulator of
-Google's store then answers each request after a delay.
 """
 
 import os
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,12 +18,10 @@ from typing import Annotated, Any, NamedTuple
 import typer
 import yaml
 
-from benchmarks.measure import cost, paraloom
-from benchmarks.report import command_line, print_table
+from benchmarks.measure import command_line, cost, paraloom, print_table
 from benchmarks.scale import make_run
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.options import connect
-from paraloom.beam_jobs.engine.shards import Receipt, receipts, write_receipt
 
 
 class EmulatedStore(NamedTuple):
@@ -97,33 +91,11 @@ def measure(store: EmulatedStore, shards: int, rows: int) -> list[tuple[str, int
     return found
 
 
-def measure_receipts(number: int, delay: float) -> None:
-    """Print the time of reading receipts if each request takes `delay` seconds."""
-    from tests import google_store
-
-    with google_store.google_store() as store:
-        os.environ.update(store.env)
-        connect([])
-        folder = f"{google_store.BUCKET}/score"
-        for i in range(number):
-            receipt = Receipt(name=f"part-{i:05d}", key="key", rows_in=0, shards=(), rejected={})
-            write_receipt(folder, receipt)
-        store.delay = delay
-        started = time.monotonic()
-        found = receipts(folder)
-        print(f"reading of {len(found)} receipts: {time.monotonic() - started:.1f} s")
-
-
 def main(
     shards: int = 1000,
     rows: Annotated[int, typer.Option(help="Rows per shard.")] = 20,
-    receipts: int = 0,
-    delay: float = 0.1,
 ) -> None:
     """Measure and print a table."""
-    if receipts:
-        measure_receipts(receipts, delay)
-        return
     shown = []
     for name, start in {"s3": on_s3, "gs": on_google}.items():
         with start() as store:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import torch
 
 from benchmarks.embedding import captions
-from benchmarks.report import Measured, command_line
+from benchmarks.measure import Measured, command_line
 from paraloom.models.cpu import cores
 from paraloom.models.embeddings.encoders import build_encoder, random_vectors
 from paraloom.models.embeddings.options import EmbeddingOptions

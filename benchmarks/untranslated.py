@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.report import DATA, Measured, command_line, read_side
+from benchmarks.measure import DATA, Measured, command_line, read_side
 from paraloom.beam_jobs.transforms.conditions import Predicate, reasons
 
 CONDITIONS = (

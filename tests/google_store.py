@@ -5,7 +5,6 @@ The server also issues tokens for a made-up service account, counts requests, an
 
 import json
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,13 +23,11 @@ class GoogleStore:
     Attributes:
         env: environment variables that connect Google's client to the emulator.
         requests: number of requests so far, by method and kind of path.
-        delay: seconds by which each answer is delayed.
     """
 
     def __init__(self, env: dict[str, str]):
         self.env = env
         self.requests: Counter[str] = Counter()
-        self.delay = 0.0
 
 
 @contextmanager
@@ -88,7 +85,6 @@ def google_store() -> Iterator[GoogleStore]:
             if parsed and self.path != "/token":
                 with count_lock:
                     store.requests[f"{self.command} {_kind(self.path)}"] += 1
-                time.sleep(store.delay)
             return parsed
 
     objects = Memory(use_memory_fs=True)

@@ -76,7 +76,7 @@ def test_every_row_says_where_it_is_and_how_it_differs() -> None:
 def test_the_check_finds_what_does_not_exist() -> None:
     text = """
     `paraloom.papers.encoders.gran.Gran` `paraloom.models.embeddings.nothing.GRAN`
-    `benchmarks.report.none`
+    `benchmarks.measure.none`
     [`GRAN.none`](../benchmarks/papers/encoders/gran.py) [`GRAN`](../models/none.py)
     `embeddings.model: gran-6` `embeddings.cell: peep` table `wg7`, tables `wg1` and `wg10`
     """

@@ -22,7 +22,7 @@ from benchmarks.experiments import (
 from benchmarks.experiments.cells import Inputs, prepare
 from benchmarks.experiments.report import counts, write
 from benchmarks.experiments.tables import Table, train
-from benchmarks.report import DATA, ROOT, command_line
+from benchmarks.measure import DATA, ROOT, command_line
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 

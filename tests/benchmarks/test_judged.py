@@ -98,7 +98,7 @@ def test_half_of_the_references_choose_and_the_others_measure(labels: str, wante
 
 
 def test_it_prints_both_precisions(labels: str, monkeypatch: Patch, tmp_path: Path) -> None:
-    monkeypatch.setattr("benchmarks.report.RESULTS", tmp_path)
+    monkeypatch.setattr("benchmarks.measure.RESULTS", tmp_path)
     main(labels, splits=2)
     figures = json.loads((tmp_path / "judged_precision.json").read_text())["figures"]
     assert {name[:3] for name in figures} == {"0.8", "0.9"}
