@@ -1,13 +1,16 @@
 """Measures rates and BLEU of back-translation in float32 and in int8, with beam 12.
 
 python -m benchmarks.back_translation [--model DIR] [--hub DIR_OR_NAME] [--sentences N]
+    [--data DIR --from cs --to en]
 
-The program measures a fairseq model and, with `--hub`, a model of the Hub, on Czech captions of
-Multi30k. The translations in int8 are compared with the translations in float32.
+The program measures a fairseq model and, with `--hub`, a model of the Hub. The translations in int8
+are compared with the translations in float32. The sentences are the lines of `DIR/val.cs.gz`, and
+their references are the lines of `DIR/val.en.gz`.
 """
 
 import tempfile
 import time
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -15,7 +18,7 @@ import pyarrow as pa
 import sacrebleu
 import typer
 
-from benchmarks.measure import MODEL, Measured, command_line, read_side
+from benchmarks.measure import DATA, MODEL, Measured, command_line, read_side
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.shards import read_shard, units, write_shard
@@ -25,7 +28,6 @@ from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
 
-LANGUAGES = Languages("cs", "en")
 VARIANTS = {"float32": NmtOptions(), "int8": NmtOptions(compute_type="int8")}
 """The number types to measure. All types are compared with the first type."""
 
@@ -37,6 +39,7 @@ def through_job(
     table: pa.Table,
     model: str,
     options: NmtOptions,
+    languages: Languages | None = None,
     *,
     rows: int = SHARD_ROWS,
     workers: int | None = None,
@@ -47,7 +50,7 @@ def through_job(
             write_shard(f"{folder}/in/part-{first:06d}.parquet", table.slice(first, rows))
             for first in range(0, len(table), rows)
         ]
-        factory = TranslatorFactory(model, options, LANGUAGES)
+        factory = TranslatorFactory(model, options, languages)
         job = back_translate.TranslationJob(model=factory)
         arguments = ["--direct_num_workers", str(workers)] if workers else []
         started = time.monotonic()
@@ -60,28 +63,32 @@ def through_job(
 def main(
     model: str = MODEL,
     hub: Annotated[str, typer.Option(help="A model of the Hub, or a folder in its format.")] = "",
+    source_language: Annotated[str, typer.Option("--from")] = "cs",
+    target_language: Annotated[str, typer.Option("--to")] = "en",
+    data: Path = DATA / "multi30k",
     sentences: int = 1_000_000,
 ) -> None:
     """Measure and print."""
-    sides = [read_side(code, name="val")[:sentences] for code in ("cs", "en")]
+    codes = (source_language, target_language)
+    sides = [read_side(code, data, "val")[:sentences] for code in codes]
     table = pa.table([[str(i) for i in range(len(sides[0]))], *sides], schema=schema.INGEST)
     measured = Measured(f"Back-translation at beam 12, {len(table):,} sentences, {cores()} cores")
-    measure(measured, table, model, "")
+    measure(measured, table, model, "", Languages(*codes))
     if hub:
-        measure(measured, table, hub, "Hub model, ")
+        measure(measured, table, hub, "Hub model, ", Languages(*codes))
     measured.done("back_translation")
 
 
-def measure(measured: Measured, table: pa.Table, model: str, of: str) -> None:
+def measure(measured: Measured, table: pa.Table, model: str, of: str, languages: Languages) -> None:
     """Measure the number types of a model, and compare them with float32."""
     rates, results = {}, {}
     source = table["source"].to_pylist()
     for name, choice in VARIANTS.items():
-        translator = Translator(model, choice, languages=LANGUAGES, threads=cores())
+        translator = Translator(model, choice, languages=languages, threads=cores())
         translator.translate(source[:100])  # converts and warms up
         _, counters = translator.translate(source)
         del translator
-        results[name], seconds = through_job(table, model, choice)
+        results[name], seconds = through_job(table, model, choice, languages)
         rates[name] = len(source) / seconds
         measured.add(f"{of}{name}: sentences/s through the job", rates[name])
         measured.add(f"{of}{name}: sentences/s of the bare engine", len(source) / counters.seconds)

@@ -65,14 +65,12 @@ def main(
     for wanted in PRECISIONS:
         found = [split(pairs, wanted, seed) for seed in range(splits)]
         within = [s.wilson[0] <= s.measured <= s.wilson[1] for s in found]
-        figures: dict[str, list[float]] = {
-            "% within Wilson's interval": [100 * each for each in within],
-            "% with a recommended cut": [100 * s.reached for s in found],
-            "% with the wanted precision": [100 * (s.measured >= wanted) for s in found],
-            "measured precision, mean": [s.measured for s in found],
-        }
-        for what, values in figures.items():
-            shown.add(f"{wanted:g}: {what}", fmean(values))
+        reached = [s.reached for s in found]
+        enough = [s.measured >= wanted for s in found]
+        shown.add(f"{wanted:g}: % within Wilson's interval", 100 * fmean(within))
+        shown.add(f"{wanted:g}: % with a recommended cut", 100 * fmean(reached))
+        shown.add(f"{wanted:g}: % with the wanted precision", 100 * fmean(enough))
+        shown.add(f"{wanted:g}: measured precision, mean", fmean(s.measured for s in found))
     shown.done("judged_precision")
 
 

@@ -79,11 +79,10 @@ def paraloom(*arguments: str, workers: int | None = None) -> list[str]:
     return [sys.executable, "-m", "paraloom.pipeline.cli", *arguments, *beam]
 
 
-def cost(command: list[str], *, every: float = 0.2, log: Path | None = None) -> Cost:
-    """Run a command to its end and measure its process tree.
+def cost(command: list[str], log: Path | None = None) -> Cost:
+    """Run a command to its end, and measure its process tree five times a second.
 
     Args:
-        every: seconds between two measurements.
         log: a file that receives the output of the command.
 
     Raises:
@@ -109,7 +108,7 @@ def cost(command: list[str], *, every: float = 0.2, log: Path | None = None) -> 
                 continue
             cpu[member.pid] = times.user + times.system
         peaks = np.maximum(peaks, now)
-        time.sleep(every)
+        time.sleep(0.2)
     if stream:
         stream.close()
     if process.wait():

@@ -11,7 +11,7 @@ repeats a pair of the previous shard.
 
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 import yaml
@@ -41,8 +41,8 @@ def make_run(
 ) -> Path:
     """Write a run with finished translations, and return the path of its configuration."""
     run = folder / "run"
-    more: dict[str, Any] = {"repeats": 0.02, "changes": changes}
-    generated.write(run / "back_translate", rows, shard_rows=shard_rows, **more)
+    made = run / "back_translate"
+    generated.write(made, rows, shard_rows=shard_rows, repeats=0.02, changes=changes)
     generated.write_vectors_for(folder)
     (folder / "pairs.tsv").write_text("generated\tgenerated\n")
     (run / "nmt").mkdir()
@@ -65,17 +65,17 @@ def make_run(
     at_work = Run(config)
     steps, journal = plan(at_work), Journal(at_work)
     journal.begin(config, [step.path for step in steps], [], ())
-    made: dict[str, StageRecord] = {
+    records: dict[str, StageRecord] = {
         "ingest": pairs_record(PairsRecord, Result(receipts=())),
         "nmt": StageRecord(digest=digest(run / "nmt")),
         "back_translate": pairs_record(
-            BackTranslateRecord, Result(receipts=tuple(receipts(str(run / "back_translate"))))
+            BackTranslateRecord, Result(receipts=tuple(receipts(str(made))))
         ),
     }
     for step in steps:
-        if step.path in made:
-            made[step.path].key = step.key()
-            journal.finish(step, made[step.path])
+        if step.path in records:
+            records[step.path].key = step.key()
+            journal.finish(step, records[step.path])
     return path
 
 

@@ -120,10 +120,9 @@ def main() -> None:
     seconds = time.process_time() - started
     measured = Measured(f"input.where on {len(lines):,} pairs, {(kinds != '').mean():.0%} broken")
     measured.add("pairs/s on one core", len(lines) / seconds)
-    measured.add("broken lines rejected, %", float(100 * rejected[kinds != ""].mean()))
-    measured.add("sound lines rejected, %", float(100 * rejected[kinds == ""].mean()))
-    for kind in KINDS:
-        measured.add(f"{kind}: rejected, %", float(100 * rejected[kinds == kind].mean()))
+    parts = {"broken lines": kinds != "", "sound lines": kinds == ""}
+    for name, rows in {**parts, **{kind: kinds == kind for kind in KINDS}}.items():
+        measured.add(f"{name}: rejected, %", float(100 * rejected[rows].mean()))
     measured.done("untranslated")
 
 

@@ -101,7 +101,6 @@ def tables(inputs: Inputs) -> dict[str, Table]:
         "without synonyms": row(pretrain=inputs.development),
         "without pre-training and synonyms (ours)": row(),
     }
-    prefixes = {name: "uncalibrated " if name == "without calibration" else "" for name in rows}
     losses = {"calibration": 1.0, "pre-training": 2.0, "synonyms": 4.0}
     claims = [
         Claim("MaLSTM", f"without {part}", {"pearson": loss}) for part, loss in losses.items()
@@ -111,7 +110,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
         f"{title}; the other measures of rows without a part are ours, and synonyms are of PPDB",
         rows,
         claims,
-        prefixes=prefixes,
+        prefixes={"without calibration": "uncalibrated "},
         measures={
             "development": "held out",
             "pearson": "r",

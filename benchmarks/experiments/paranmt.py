@@ -55,8 +55,6 @@ _NOTE = "27,359 pairs of captions, 1 epoch, batches of 100, 300 units."
 _AS_BEFORE = "Settings as in Table 5, with M = 20."
 _SAMPLE = 100_000  # maximum number of pairs of each source in Table 3
 _SHOWN = 3  # sentences in Table 6
-
-
 _TWO, _THREE = "trigram-avg+word-avg", "trigram-avg+word-avg+lstm-avg"
 _ENCODERS: dict[str, dict[str, Any]] = {
     **{name: {"model": model} for name, model in _MODELS.items()},

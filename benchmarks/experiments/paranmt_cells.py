@@ -51,7 +51,7 @@ class EncoderCell(Cell):
     """A cell whose encoder is kept, and also evaluated on the STS Benchmark."""
 
     def _tests(self, inputs: Inputs) -> list[Path]:
-        return _tests(inputs)
+        return test_data(inputs)
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
         found = encoder_scores(load_encoder(self.encoder(seed, inputs)).embed, inputs)
@@ -94,7 +94,7 @@ class OtherCell(AnyCell):
     folder: str
 
     def _key(self, seed: int, inputs: Inputs) -> dict[str, Any]:
-        tests = [digest(path) for path in _tests(inputs) if path.exists()]
+        tests = [digest(path) for path in test_data(inputs) if path.exists()]
         return {"version": VERSION, "model": digest(self.folder), "tests": tests}
 
     def _scores(self, seed: int, inputs: Inputs, folder: Path) -> tuple[Scores, dict[str, Any]]:
@@ -188,6 +188,6 @@ def encoder_scores(embed: Embed, inputs: Inputs) -> Scores:
     return found
 
 
-def _tests(inputs: Inputs) -> list[Path]:
+def test_data(inputs: Inputs) -> list[Path]:
     """Return the test data of an encoder."""
     return [inputs.sts, inputs.sick, benchmark(inputs)]

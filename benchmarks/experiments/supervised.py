@@ -14,7 +14,7 @@ and λ_w pull weights towards the universal encoder.
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.experiments.cells import VERSION, Inputs, shards_in
+from benchmarks.experiments.cells import Inputs, keyed_path, shards_in
 from benchmarks.experiments.labelled import LabelledCell
 from benchmarks.experiments.revisiting import BOTH, as_printed, options_of, regularised
 from benchmarks.experiments.tables import Figures, Table, read_figures
@@ -37,21 +37,22 @@ def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
     sections = (cell.options.similarity for cell in cells if isinstance(cell, LabelledCell))
     starts = {section.start for section in sections if section is not None}
     for name in _UNIVERSAL:
-        if str(_universal_folder(name, inputs)) in starts:
+        if str(_universal(name, inputs)[1]) in starts:
             universal(name, inputs)
 
 
 def universal(name: str, inputs: Inputs) -> Path:
     """Return the folder of an encoder of `_UNIVERSAL`, after training it if it does not exist."""
-    folder = _universal_folder(name, inputs)
+    options, folder = _universal(name, inputs)
     if not folder.exists():
-        options = regularised(_encoder(name, inputs), _UNIVERSAL[name])
         train(options, folder, shards=shards_in(inputs.corpus), seed=1, threads=1)
     return folder
 
 
-def _universal_folder(name: str, inputs: Inputs) -> Path:
-    return inputs.folder / "universal" / f"{name}, version {VERSION}"
+def _universal(name: str, inputs: Inputs) -> tuple[SystemOptions, Path]:
+    """Return the options and the folder of an encoder. The folder depends on the options."""
+    options = regularised(_encoder(name, inputs), _UNIVERSAL[name])
+    return options, inputs.folder / "universal" / keyed_path(options.chosen(), inputs).stem
 
 
 def _encoder(name: str, inputs: Inputs) -> SystemOptions:
@@ -85,7 +86,7 @@ def _cells(data: str, paths: list[str], inputs: Inputs) -> dict[str, LabelledCel
             task="similarity", similarity=section, epochs=3, learning_rate=0.01, batch_size=25
         )
         if row.endswith(", universal"):
-            start = section.replace(start=str(_universal_folder(name, inputs)))
+            start = section.replace(start=str(_universal(name, inputs)[1]))
             options = options.replace(
                 similarity=start, initial_vectors=None, lambda_c=_LAMBDA, lambda_w=_LAMBDA
             )
