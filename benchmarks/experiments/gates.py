@@ -32,7 +32,7 @@ _TABLE_9 = {
 }
 """The paper's labels with the highest norms, in descending order, and with the lowest norms, in
 ascending order."""
-_TABLES_10_AND_11 = {"JJ": "wg10", "VBG": "wg11"}
+_TABLES_10_AND_11 = ("JJ", "VBG")
 _NOUNS = ("NN", "NNS", "NNP", "NNPS")
 _POSITIONS = {"objects": ("dobj", "pobj"), "subjects": ("nsubj", "nsubjpass")}
 _SPACY_LABELS = {"vmod": "acl", "root": "ROOT"}  # by label of the Stanford parser
@@ -52,8 +52,8 @@ def print_gates(inputs: Inputs) -> None:
     found = (norms.parts_of_speech, norms.dependencies)
     for (kind, paper), of_kind in zip(_TABLE_9.items(), found, strict=True):
         lines += _extremes(kind, paper, of_kind)
-    for tag, name in _TABLES_10_AND_11.items():
-        lines += _norms(tag, read_figures(name), norms.conjunctions)
+    for tag in _TABLES_10_AND_11:
+        lines += _norms(tag, read_figures(f"gates-{tag}"), norms.conjunctions)
     write_lines(inputs.folder / "wg9.md", [*lines, *_positions(norms.conjunctions)])
 
 
