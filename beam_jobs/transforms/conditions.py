@@ -155,7 +155,7 @@ class Predicate:
 _SPACE = r"\s\p{Z}"  # RE2's \s contains neither no-break spaces nor U+3000
 # A full stop, question mark or exclamation mark of any script, then closing quotes or brackets.
 # Invisible marks of the direction of writing may follow.
-_FINAL = rf"[.!?…。！？．؟۔।॥։።][\"'”’“‘»«›)\]）」』\p{{Cf}}{_SPACE}]*$"
+_FINAL = rf"[.!?…。！？．؟۔।॥։።][\"'\p{{Pi}}\p{{Pf}}\p{{Pe}}\p{{Cf}}{_SPACE}]*$"
 
 
 def _letters(text: pa.Array, language: str) -> np.ndarray:
