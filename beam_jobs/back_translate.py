@@ -128,6 +128,9 @@ class _Translate(OverlappingDoFn):
         distinct = texts if given is None else given.dictionary
         rows, known = read_kept(kept, unit.candidates)
         new = np.delete(np.arange(len(distinct)), rows)
+        codes = np.arange(len(texts)) if given is None else given.indices.to_numpy()
+        translated = np.unique(codes, return_index=True)[1][new]
+        attempt.translating(translated.tolist())
         made, counts = self.translator.translate(distinct.take(pa.array(new)), hints, seed=seed)
         self.counters[unit.name] = counts
         numbers = asdict(counts) | {"attempts": attempt.number, "made_by": job.key}
@@ -138,9 +141,7 @@ class _Translate(OverlappingDoFn):
             made = pa.concat_tables([pa.table(made).cast(known.schema), known])
             made = made.take(pa.array(spread(np.argsort(np.r_[new, rows]), unit.candidates)))
         if given is not None:
-            codes = given.indices.to_numpy()
             made = made.take(pa.array(spread(codes, unit.candidates)))
-            translated = np.unique(codes, return_index=True)[1][new]
             spared = texts.take(pa.array(np.delete(np.arange(len(texts)), translated)))
             languages = job.model.languages
             language = (languages.source if languages else None) or ENGLISH

@@ -127,9 +127,9 @@ class ExactDeciles(beam.PTransform):
     """Adds `<score>_decile`, the decile (0 to 9) of each row among all rows, for each score.
 
     `bucketed = scored.pairs | ExactDeciles(["trigram_overlap"])`. Rows with equal scores are
-    ordered by id and `candidate`. If no two rows have the same id and `candidate`, the sizes of
-    deciles differ by at most one row. Scores must be np.float32. Rows with infinite or missing
-    scores are rejected. The input must be bounded, and in the global window.
+    ordered by a hash of id and `candidate`. If no two rows have the same id and `candidate`, the
+    sizes of deciles differ by at most one row. Scores must be np.float32. Rows with infinite or
+    missing scores are rejected. The input must be bounded, and in the global window.
     """
 
     def __init__(self, scores: Sequence[str]):

@@ -165,7 +165,7 @@ def _checked(
     if required:
         fault(pc.equal(pc.binary_length(trimmed), 0), f"empty {name}")
     if required or not strict:
-        fault(pc.greater(pc.utf8_length(text), most), f"{name} longer than {most:,} characters")
+        fault(pc.greater(pc.utf8_length(trimmed), most), f"{name} longer than {most:,} characters")
     if faults:
         wrong = np.zeros(len(text), bool)
         wrong[[*faults]] = True

@@ -28,6 +28,11 @@ class Attempt(BaseModel):
     deaths: int = 0  # number of workers that died while they processed the unit
     rows: list[int] = []  # rows that the translation engine is processing
     _path: str = PrivateAttr("")
+    _row_of: Sequence[int] = PrivateAttr(range(1 << 31))
+
+    def translating(self, row_of: Sequence[int]) -> None:
+        """Set the row in the shard of each text that is given to the translation engine."""
+        self._row_of = row_of
 
     @property
     def smaller(self) -> int:
@@ -35,8 +40,8 @@ class Attempt(BaseModel):
         return int(4 ** max(self.deaths - 1, 0))
 
     def under_way(self, rows: Sequence[int]) -> None:
-        """Record the rows that enter the engine next."""
-        self.rows = list(map(int, rows))
+        """Record the rows of the texts that enter the engine next."""
+        self.rows = [self._row_of[text] for text in rows]
         self.write()
 
     def write(self) -> None:

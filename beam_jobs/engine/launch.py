@@ -123,6 +123,8 @@ def launch(
     before = shard_files.receipts(output)
     shard_files.expand(output)
     shard_files.outdate(output, [r for r in before if keys.get(r.name) != r.key])
+    if not storage.is_remote(output):  # a job on Dataflow, which reads its files, may still run
+        storage.clear(storage.join(output, shard_files.HASHES))
     rows = {unit.name: unit.rows for unit in units}
     known = [n for n in rows.values() if n is not None]
 

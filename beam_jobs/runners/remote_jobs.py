@@ -16,14 +16,14 @@ from pydantic import BaseModel, ConfigDict
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import DamagedError, content_key
 from paraloom.beam_jobs.storage import MissingError
-from paraloom.models.errors import UserError
+from paraloom.models.errors import EmptyFileError, UserError
 from paraloom.models.printing import say
 from paraloom.models.progress import Meter
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
-_ERRORS = {kind.__name__: kind for kind in (UserError, DamagedError, MissingError)}
+_ERRORS = {kind.__name__: kind for kind in (UserError, DamagedError, EmptyFileError, MissingError)}
 _USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\\n|\n|$)")
 
 

@@ -18,6 +18,7 @@ from pydantic import Field
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import Measurements
 from paraloom.models.chat.answers import Answer, Usage
+from paraloom.models.errors import in_one_line
 
 ANSWERS = "_answers"
 _TOGETHER = 200  # maximum number of answers per object
@@ -55,11 +56,12 @@ class AnswerFiles:
         """Write an answer to disk, or add it to the next object."""
         line = answer.model_dump_json(exclude_defaults=True).encode() + b"\n"
         if not storage.is_remote(self.folder):
-            if self._stream is None:
-                Path(self.folder).mkdir(parents=True, exist_ok=True)
-                path = Path(self.folder, f"{self._attempt}.jsonl")
-                self._stream = path.open("ab", buffering=0)
-            self._stream.write(line)
+            with in_one_line(f"{self.folder}: cannot be written"):
+                if self._stream is None:
+                    Path(self.folder).mkdir(parents=True, exist_ok=True)
+                    path = Path(self.folder, f"{self._attempt}.jsonl")
+                    self._stream = path.open("ab", buffering=0)
+                self._stream.write(line)
             return
         self._lines.append(line)
         if len(self._lines) >= _TOGETHER or time.monotonic() - self._since > _SECONDS:

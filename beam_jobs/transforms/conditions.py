@@ -152,13 +152,15 @@ class Predicate:
         return f"{self.column} {self.operator} {'..'.join(numbers)}"
 
 
+_SPACE = r"\s\p{Z}"  # RE2's \s contains neither no-break spaces nor U+3000
 # A full stop, question mark or exclamation mark of any script, then closing quotes or brackets.
-_FINAL = r"[.!?…。！？．؟۔।॥։።][\"'”’“‘»«›)\]）」』\s]*$"
+# Invisible marks of the direction of writing may follow.
+_FINAL = rf"[.!?…。！？．؟۔।॥։።][\"'\p{{Pi}}\p{{Pf}}\p{{Pe}}\p{{Cf}}{_SPACE}]*$"
 
 
 def _letters(text: pa.Array, language: str) -> np.ndarray:
     letters = pc.utf8_length(pc.replace_substring_regex(text, r"[^\p{L}\p{M}]+", ""))
-    visible = pc.utf8_length(pc.replace_substring_regex(text, r"\s+", ""))
+    visible = pc.utf8_length(pc.replace_substring_regex(text, f"[{_SPACE}]+", ""))
     return np.asarray(letters.to_numpy() / np.maximum(visible.to_numpy(), 1))
 
 

@@ -85,7 +85,8 @@ class EvaluationSentences:
         found = [equal, shared]
         if self._similar:
             model, vectors, bound = self._similar
-            found.append(csr_array(embed(model, texts) @ vectors.T > bound))
+            cosines = embed(model, texts) @ vectors.T if len(texts) else equal.toarray()
+            found.append(csr_array(cosines > bound))
         for which in (found := [csr_array(of) for of in found]):
             which.eliminate_zeros()
         return found

@@ -65,6 +65,8 @@ def _inspect(path: str, name: str, candidates: bool) -> ScoreFile:
             f"{path}: lacks the column {value}; it has {', '.join(names)[:200]} (a file without "
             "a header has the tab-separated columns id, value or id, candidate, value)"
         )
+    if twice := [column for column in columns if names.count(column) > 1]:
+        raise UserError(f"{path}: the column {twice[0]} occurs twice")
     if not candidates and CANDIDATE.name in names:
         raise UserError(
             f"{path}: has a column {CANDIDATE.name}, but this run has one translation of each "

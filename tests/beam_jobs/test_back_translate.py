@@ -245,6 +245,25 @@ def test_a_shard_at_which_workers_died_is_tried_with_smaller_batches(
     assert unfinished(out) == {}
 
 
+def test_the_rows_of_an_attempt_count_repeated_sources(
+    tmp_path: Path, reversing: type[Reversing], monkeypatch: Patch
+) -> None:
+    """The error about workers that die names these rows."""
+    translate, found = reversing.translate, []
+
+    def noting(self: Reversing, texts: pa.Array, hints: Any, **more: Any) -> Any:
+        hints.under_way([1, 2])
+        found.append(hints.rows)
+        return translate(self, texts, hints, **more)
+
+    monkeypatch.setattr(reversing, "translate", noting)
+    work, out = ingested(tmp_path, ["a", "a", "b", "b", "c"]), str(tmp_path / "out")
+    begin(out, work[0].name, work[0].key)
+    note_death(out)
+    run(work, tmp_path / "out", distinct=True)
+    assert found == [[2, 4]]
+
+
 def test_too_many_rejected_rows_end_the_run(tmp_path: Path, reversing: type[Reversing]) -> None:
     work, out = ingested(tmp_path, *(["x1", "x2", "3"] for _ in range(4))), tmp_path / "out"
     message = r"back_translate: .*\(66.7%\).*begins with x \(8 rows\), see "

@@ -14,10 +14,12 @@ from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.engine.rejections import Limit
 from paraloom.beam_jobs.engine.shards import Receipt, read_shard, write_shard
 from paraloom.beam_jobs.generate import GenerationJob, GenerationUnit
-from paraloom.beam_jobs.transforms.answer_files import GenerateMeasurements
+from paraloom.beam_jobs.transforms.answer_files import AnswerFiles, GenerateMeasurements
+from paraloom.models.chat.answers import Answer
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
 from tests.chat_server import chat_server, reworded
+from tests.models.test_files import small_files
 from tests.run_helpers import Patch, needs
 from tests.shards import ONE
 
@@ -108,6 +110,13 @@ def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
         assert len(server.answered) == 2 * ROWS + len(lines[20:])
     own = table.filter(pa.compute.equal(table["generator"], "a"))
     assert own["translation"].equals(expected["translation"])
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    answers, folder = AnswerFiles(str(tmp_path), "unit"), f"{tmp_path}/_answers/unit"
+    with small_files(10), pytest.raises(UserError, match=rf"^{folder}: cannot be written \(File"):
+        for number in range(9):
+            answers.add(Answer(key=str(number)))
 
 
 def test_prompts_are_asked_once(tmp_path: Path) -> None:

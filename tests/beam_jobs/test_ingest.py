@@ -145,6 +145,16 @@ def test_a_pair_repeats_only_rows_that_meet_the_conditions(tmp_path: Path) -> No
     assert reasons == ["not domain = news", "repeats an earlier pair"]
 
 
+def test_a_file_that_is_empty_when_a_worker_reads_it_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.tmx"
+    sides = "".join(f"<tuv xml:lang='{code}'><seg>a</seg></tuv>" for code in ("cs", "en"))
+    path.write_text(f"<tmx><body><tu>{sides}</tu></body></tmx>")
+    bitexts = find_bitext("tmx", [str(path)])
+    path.write_bytes(b"")  # a download begins again
+    with pytest.raises(UserError, match=f"^{path}: no rows, the file is empty$"):
+        ingest.run(bitexts, str(tmp_path / "out"), "", Reading(shard_rows=2, max_characters=9), ONE)
+
+
 def test_rows_of_a_file_that_changed_are_not_written(tmp_path: Path) -> None:
     path, other = tmp_path / "a", tmp_path / "b"
     text = b"1\tpes\tdog\n" * 9

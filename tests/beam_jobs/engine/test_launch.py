@@ -27,6 +27,7 @@ from paraloom.beam_jobs.engine.options import parse_options
 from paraloom.beam_jobs.engine.rejections import Limit, RejectionWatch, check_not_stopped
 from paraloom.beam_jobs.engine.shards import (
     EARLIER,
+    HASHES,
     Receipt,
     Unit,
     read_receipt,
@@ -91,6 +92,15 @@ def test_receipts_with_another_key_are_set_aside_first(tmp_path: Path, work: lis
     copy(work[:1], out)  # the other units are no more
     left = set((tmp_path / "out").rglob("part-*"))
     assert left == {part_file(tmp_path / "out", "part-0"), tmp_path / "out/_receipts/part-0.json"}
+
+
+def test_files_of_a_job_that_failed_do_not_accumulate(tmp_path: Path, work: list[Unit]) -> None:
+    out, left = f"{tmp_path}/out", tmp_path / "out" / HASHES / "of-a-killed-job"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    with pytest.raises(KeyError):
+        copy(work, out, "bug")
+    assert not left.exists()
 
 
 @pytest.mark.parametrize(("done", "rows"), [(None, 9), (lambda: 15, 15)])

@@ -18,7 +18,7 @@ from paraloom.models.nmt.families.base import Languages
 from paraloom.models.text.language_identifier import LANGUAGES, _model
 
 TEXT = st.text(
-    st.sampled_from("aábČ9 .!?…”)\"'-,:\u0301हि"), min_size=1, max_size=20
+    st.sampled_from("aábČ9 .!?…”)\"'-,:\u0301हि\u00a0\u3000\u200f»›】》"), min_size=1, max_size=20
 ).filter(lambda text: bool(text.strip()))  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def test_each_column_is_as_defined(source: str, reference: str) -> None:
         return sum(map(is_letter, visible)) / len(visible)
 
     def ends(text: str) -> bool:
-        return text.rstrip(" \"')”").endswith((".", "!", "?", "…"))
+        return text.rstrip(" \"')”»›】》\u00a0\u3000\u200f").endswith((".", "!", "?", "…"))
 
     def plain(text: str) -> list[str]:
         text = unicodedata.normalize("NFKC", text.lower())

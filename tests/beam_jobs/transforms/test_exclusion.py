@@ -111,7 +111,9 @@ class Letters:
 
     def encode(self, texts: list[str], **_: Any) -> np.ndarray:
         found = [[text.lower().count(letter) for letter in self.letters] for text in texts]
-        counts = np.array(found, float).reshape(-1, 3)
+        counts = np.array(found, float)  # of no texts: [0], as sentence-transformers gives
+        if not texts:
+            return counts
         norms = np.linalg.norm(counts, axis=1, keepdims=True)
         return np.asarray(counts / np.maximum(norms, 1e-9))
 
@@ -126,6 +128,7 @@ def test_similar_sentences_have_a_higher_cosine_than_the_bound(monkeypatch: Patc
         *_, found = sentences.find(texts, texts)
         cosines = exclusion.embed(model, texts) @ vectors.T
         assert ((found.toarray() != 0) == (cosines > 0.95)).all()
+        assert [of.shape for of in sentences.find(texts[:0], texts[:0])] == [(0, 3)] * 3
 
 
 def test_a_pair_with_an_evaluation_sentence_is_rejected(tmp_path: Path, monkeypatch: Patch) -> None:

@@ -98,8 +98,11 @@ def test_a_file_that_two_globs_match_is_read_once(tmp_path: Path) -> None:
 
 def parquet(**columns: list[Any]) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns), sink)
+    pq.write_table(pa.table(columns).rename_columns([name.strip("_") for name in columns]), sink)
     return bytes(sink.getvalue())
+
+
+TWICE = parquet(id=["a"], comet=[1.0], comet_=[2.0])
 
 
 @pytest.mark.parametrize(
@@ -114,8 +117,10 @@ def parquet(**columns: list[Any]) -> bytes:
         ("a\t1\nb\tbad\n", "invalid value 'bad'"),
         (parquet(id=["a"], comet=[[1.0]]), "truncated or corrupt"),
         (parquet(key=["a"], comet=[1.0]), "lacks the column id; it has key, comet"),
+        (TWICE, "the column comet occurs twice"),
+        ("id\tcomet\tcomet\na\t1\t2\n", "the column comet occurs twice"),
     ],
-    ids=range(9),
+    ids=range(11),
 )
 def test_what_cannot_be_read(tmp_path: Path, data: str | bytes, message: str) -> None:
     path = tmp_path / "scores"
