@@ -45,6 +45,7 @@ def parse_config(
     where: str | Path | None = None,
 ) -> Config:
     """Make a configuration from the values of a YAML file. `where` names the file in errors."""
+    values = deepcopy(values)  # the changes must not alter the caller's mapping
     own = [change for change in changes if name and change.startswith("select.")]
     select = values.get("select") or {}
     if own:

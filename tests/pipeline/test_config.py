@@ -6,6 +6,7 @@ import pytest
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.options import ScoreOptions
+from paraloom.pipeline.config.read import parse_config
 from paraloom.pipeline.run.make import localised, remote_paths
 from paraloom.pipeline.run.notices import of_configuration
 from tests.run_helpers import Patch
@@ -110,6 +111,12 @@ def test_changes_come_over_the_file_in_order(tmp_path: Path) -> None:
     wanted = ["trigram_overlap <= 0.5", "unigram_f1 <= 0.7", "trigram_overlap > 0"]
     found = read(tmp_path, GOOD, "nmt.model=m", *changes, *more).select.where
     assert [str(item) for item in found] == wanted
+
+
+def test_changes_do_not_alter_the_given_values() -> None:
+    values = {"run": "r", "input": {"format": "tsv", "paths": ["a"]}, "nmt": {"beam": 3}}
+    assert parse_config(values, ["nmt.beam=4"]).nmt.beam == 4
+    assert parse_config(values).nmt.beam == 3
 
 
 def test_variables_are_filled_in_everywhere(tmp_path: Path, monkeypatch: Patch) -> None:
