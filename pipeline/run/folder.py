@@ -65,8 +65,8 @@ def read_run(folder: str) -> RunRecord:
     except (ValueError, TypeError, KeyError) as error:
         problem = str(error).partition("\n")[0]
         raise UserError(
-            f"{path}: not the record of a run ({problem}); remove the file, and run again: valid "
-            "results are kept"
+            f"{path}: not the record of a run ({problem}); remove this file and manifest.json, "
+            "and run again: valid results are kept"
         ) from error
     found: dict[str, StageRecord] = {}
     for place in ("", *record.config.places):
