@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from paraloom.models.errors import UserError
@@ -116,9 +116,9 @@ def _with_variables(values: dict[str, Any]) -> Config:
             written = Config.of(_expand(values, "", keep))
         except ValueError:
             shown[name] = value
-    place, slash, _ = written.run.rstrip("/").rpartition("/")
-    run = f"{place}{slash}{PurePath(config.run).name}"
-    config._written = {**written.model_dump(), "run": run}
+    parts = (of.run.rstrip("/").rpartition("/") for of in (written, config))
+    (place, slash, _), (*_, name) = parts
+    config._written = {**written.model_dump(), "run": f"{place}{slash}{name}"}
     return config
 
 

@@ -155,6 +155,12 @@ def test_the_manifest_has_variables_by_their_names(tmp_path: Path, monkeypatch: 
     assert again["run"] == "${ROOT}runs/mine"  # cards call it so
 
 
+@pytest.mark.parametrize("run", [".", "..", "x/.", "x/..", "a/b"])
+def test_any_run_folder_is_recorded(run: str) -> None:
+    config = parse_config({"run": run, "input": {"format": "tsv", "paths": ["a"]}})
+    assert Config.of(config.written).run == run
+
+
 def test_a_file_that_is_not_whole_or_cannot_be_read(tmp_path: Path) -> None:
     assert problem(tmp_path, "run: x") == "input: is missing"
     assert problem(tmp_path, "") == "not a configuration; it must consist of lines `key: value`"
