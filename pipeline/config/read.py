@@ -49,8 +49,11 @@ def parse_config(
     own = [change for change in changes if name and change.startswith("select.")]
     select = values.get("select") or {}
     if own:
-        named = select.get("named") or {}
-        values = {**values, "select": deepcopy({**select, **(named.get(name) or {})})}
+        try:
+            named = select.get("named") or {}
+            values = {**values, "select": deepcopy({**select, **(named.get(name) or {})})}
+        except (AttributeError, TypeError):  # a section is not a mapping; the error below says so
+            own = []
     for change in changes:
         _set(values, change)
     if own:

@@ -1,5 +1,6 @@
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,6 +154,20 @@ def test_the_manifest_has_variables_by_their_names(tmp_path: Path, monkeypatch: 
     assert again["input"]["license"] == "see https://host/terms"
     assert again["select"]["by"] == "c"
     assert again["run"] == "${ROOT}runs/mine"  # cards call it so
+
+
+@pytest.mark.parametrize(
+    ("select", "message"),
+    [
+        ("auto", "select has no keys below it"),
+        ({"named": ["x"]}, "select.named: must be key: value"),
+        ({"named": {"x": "strict"}}, "select.named.x: must be key: value"),
+    ],
+)
+def test_changes_of_a_named_selection_that_is_no_mapping(select: Any, message: str) -> None:
+    values = {"run": "r", "input": {"format": "tsv", "paths": ["a"]}, "select": select}
+    with pytest.raises(UserError, match=message):
+        parse_config(values, ["select.deciles=[9]"], "x")
 
 
 @pytest.mark.parametrize("run", [".", "..", "x/.", "x/..", "a/b"])
