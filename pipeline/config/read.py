@@ -98,12 +98,9 @@ def _with_variables(values: dict[str, Any]) -> Config:
     accept this text. In the last part of `run`, which cards show, variables are always replaced.
     """
     shown: dict[str, str] = {}
-    environment = {"PARALOOM_SAMPLE": str(SAMPLE), **os.environ}
 
     def look_up(name: str, key: str) -> str:
-        if name not in environment:
-            raise ValueError(f"{key}: the environment variable {name} is not set")
-        return shown.setdefault(name, environment[name])
+        return shown.setdefault(name, _variable(name, key))
 
     def keep(name: str, _: str) -> str:
         return shown.get(name, f"${{{name}}}")
@@ -123,6 +120,18 @@ def _with_variables(values: dict[str, Any]) -> Config:
     (place, slash, _), (*_, name) = parts
     config._written = {**written.model_dump(), "run": f"{place}{slash}{name}"}
     return config
+
+
+def expanded(values: Any, key: str) -> Any:
+    """Replace `${NAME}` in recorded values of a key by the environment variable NAME."""
+    return _expand(values, key, _variable)
+
+
+def _variable(name: str, key: str) -> str:
+    environment = {"PARALOOM_SAMPLE": str(SAMPLE), **os.environ}
+    if name not in environment:
+        raise ValueError(f"{key}: the environment variable {name} is not set")
+    return environment[name]
 
 
 def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:

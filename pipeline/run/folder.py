@@ -20,6 +20,7 @@ from paraloom.models.embeddings.options import KNOWN
 from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.config.read import expanded
 from paraloom.pipeline.run.records import RunRecord, StageRecord, stage_record
 from paraloom.pipeline.stages import TABLE, folder_of
 
@@ -178,7 +179,9 @@ def with_selections(config: Config) -> Config:
     recorded = {name: of and of.model_dump() for name, of in before.items()}
     shown = {**recorded, **section.get("named", {})}
     try:
-        named = {n: of for n, of in {**before, **config.select.named}.items() if of is not None}
+        kept = {n: of for n, of in recorded.items() if n not in config.select.named}
+        every = {**recorded, **expanded(kept, "select.named"), **config.select.named}
+        named = {name: of for name, of in every.items() if of is not None}
         merged = config.replace(select=config.select.replace(named=named))
     except ValueError as error:
         raise UserError(f"{config.run}: {error}; select.named.NAME=null removes it") from error

@@ -18,9 +18,25 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.select import sample, scored
 from paraloom.pipeline.commands.run.compare import compare
 from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.config.read import parse_config
+from paraloom.pipeline.run.folder import with_selections
 from paraloom.pipeline.stages import TARGETS, folder_of
 from paraloom.pipeline.stages.select import _common
-from tests.run_helpers import ONE, Capsys, Runs, WriteConfig, again, manifest, one_line, ran, table
+from tests.run_helpers import (
+    ONE,
+    Capsys,
+    Patch,
+    Runs,
+    WriteConfig,
+    again,
+    manifest,
+    one_line,
+    ran,
+    refuses,
+    small_config,
+    table,
+    write_record,
+)
 
 STRICT: dict[str, Any] = {"deciles": [2, 3], "where": ["reference_tokens >= 8"]}
 SET = ["--set", "select.deciles=[2, 3]", "--set", "select.where=['reference_tokens >= 8']"]
@@ -72,6 +88,21 @@ def test_a_selection_has_the_rows_of_a_run_that_selects_so(
     said = "{:,} of {:,} earlier pairs are still in the corpus.".format(*counts)
     assert said in capsys.readouterr().out
     assert "earlier" not in found["select"] and "earlier" not in found[made[0]]
+
+
+def test_variables_of_earlier_selections(tmp_path: Path, monkeypatch: Patch) -> None:
+    own = {"where": ['domain != "${DOMAIN}"'], "size": 5}
+    monkeypatch.setenv("DOMAIN", "news")
+    config = small_config(tmp_path / "run", "a.tsv")
+    config["input"]["keep"] = ["domain"]
+    named = {**config, "select": {**config["select"], "named": {"n": own}}}
+    write_record(tmp_path / "run", {"config": parse_config(named).written, "stages": {}})
+    found = with_selections(parse_config(config))
+    assert found.select.selections["n"].where == ['domain != "news"']
+    monkeypatch.delenv("DOMAIN")
+    with refuses(r"select\.named\.n\.where\[0\]: the environment variable DOMAIN is not set"):
+        with_selections(parse_config(config))
+    assert not with_selections(parse_config(config, ["select.named.n=null"])).select.selections
 
 
 def test_many_shards_are_compared_with_a_large_earlier_corpus() -> None:
