@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from paraloom.models.errors import UserError
@@ -45,11 +45,15 @@ def parse_config(
     where: str | Path | None = None,
 ) -> Config:
     """Make a configuration from the values of a YAML file. `where` names the file in errors."""
+    values = deepcopy(values)  # the changes must not alter the caller's mapping
     own = [change for change in changes if name and change.startswith("select.")]
     select = values.get("select") or {}
     if own:
-        named = select.get("named") or {}
-        values = {**values, "select": deepcopy({**select, **(named.get(name) or {})})}
+        try:
+            named = select.get("named") or {}
+            values = {**values, "select": deepcopy({**select, **(named.get(name) or {})})}
+        except (AttributeError, TypeError):  # a section is not a mapping; the error below says so
+            own = []
     for change in changes:
         _set(values, change)
     if own:
@@ -94,12 +98,9 @@ def _with_variables(values: dict[str, Any]) -> Config:
     accept this text. In the last part of `run`, which cards show, variables are always replaced.
     """
     shown: dict[str, str] = {}
-    environment = {"PARALOOM_SAMPLE": str(SAMPLE), **os.environ}
 
     def look_up(name: str, key: str) -> str:
-        if name not in environment:
-            raise ValueError(f"{key}: the environment variable {name} is not set")
-        return shown.setdefault(name, environment[name])
+        return shown.setdefault(name, _variable(name, key))
 
     def keep(name: str, _: str) -> str:
         return shown.get(name, f"${{{name}}}")
@@ -115,10 +116,22 @@ def _with_variables(values: dict[str, Any]) -> Config:
             written = Config.of(_expand(values, "", keep))
         except ValueError:
             shown[name] = value
-    place, slash, _ = written.run.rstrip("/").rpartition("/")
-    run = f"{place}{slash}{PurePath(config.run).name}"
-    config._written = {**written.model_dump(), "run": run}
+    parts = (of.run.rstrip("/").rpartition("/") for of in (written, config))
+    (place, slash, _), (*_, name) = parts
+    config._written = {**written.model_dump(), "run": f"{place}{slash}{name}"}
     return config
+
+
+def expanded(values: Any, key: str) -> Any:
+    """Replace `${NAME}` in recorded values of a key by the environment variable NAME."""
+    return _expand(values, key, _variable)
+
+
+def _variable(name: str, key: str) -> str:
+    environment = {"PARALOOM_SAMPLE": str(SAMPLE), **os.environ}
+    if name not in environment:
+        raise ValueError(f"{key}: the environment variable {name} is not set")
+    return environment[name]
 
 
 def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:

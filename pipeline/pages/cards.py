@@ -124,7 +124,7 @@ def encoder_card(
     on_corpus = options.reads_the_corpus
     source = view.config.input if on_corpus else None
     evaluated = view.find(EvaluateRecord)
-    known = _used_data_sets(view, options, evaluated.results) if evaluated else []
+    known = _used_data_sets(view, corpus, options, evaluated.results) if evaluated else []
     compares = "" if "head" in settings else options.score
     name = run_name(view) + (f"-round-{number}" if number else "")
     index = None
@@ -155,12 +155,12 @@ def encoder_card(
 
 
 def _used_data_sets(
-    view: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
+    view: RunRecord, corpus: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
 ) -> list[str]:
     """Return the evaluation data sets that also served to train the encoder or choose pairs."""
     paths = list(options.files().values())
-    if view.config.select.by == "auto" or "loop" in view.stages:
-        paths += view.config.select.labelled_paths
+    if corpus.config.select.by == "auto" or "loop" in view.stages:
+        paths += corpus.config.select.labelled_paths
     names = [f"{group} {name}" for group, of in evaluation.groups.items() for name in of.data_sets]
     words = {name: _words(name) for name in names}
     known = set().union(*words.values())

@@ -95,7 +95,8 @@ def compare_generators(folder: str, record: RunRecord) -> Generators:
     if not used or bucket is None or not bucket.rows_out:
         raise UserError(f"{folder}: no scored candidates of several generators")
     shards, scores = shards_of(folder, best.path(RANKED)), list(bucket.deciles)
-    rows, selected = _count(shards), _count(shards_of(folder, "select"))
+    corpus = shards_of(folder, best.path("select")) if "select" in best.stages else ()
+    rows, selected = _count(shards), _count(corpus)
     judged, language = _labels(folder, shards), record.config.language
     columns = [*schema.ROW, _NAME, "reference", "translation", *scores]
     table = first_rows(shards, columns, SAMPLE)

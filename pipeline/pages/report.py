@@ -77,7 +77,7 @@ def _selection(
     select, seed = resolve_auto(view), view.config.seed
     scores, deciles = list(bucket.deciles), bucket.deciles
     sample = Sample.read(shards_of(folder, view.path(RANKED)), view, scores, read_judgments(folder))
-    selected = shards_of(folder, "select") if "select" in view.stages else []
+    selected = shards_of(folder, view.path("select")) if "select" in view.stages else []
     corpus = draw(selected, PAIRS, seed, [*TEXTS, *scores])
     corpus = corpus if len(corpus) else sample.pairs.slice(0, 0)
     criteria = select.criteria()

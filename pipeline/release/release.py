@@ -64,7 +64,7 @@ def make_release(
     if triplets:
         triplets.check(record.config.language)
         if NEAR in triplets.kinds:
-            if not (triplets.model or "embeddings" in record.stages):
+            if not (triplets.model or "embeddings" in current(found).stages):
                 raise UserError(
                     f"{run}: has no encoder that finds neighbours; name an encoder with "
                     "--triplets-model, or train one with `paraloom train-embeddings`"

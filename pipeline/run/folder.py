@@ -20,6 +20,7 @@ from paraloom.models.embeddings.options import KNOWN
 from paraloom.models.errors import UserError
 from paraloom.models.files import STAGE_RECORD
 from paraloom.pipeline.config import Config
+from paraloom.pipeline.config.read import expanded
 from paraloom.pipeline.run.records import RunRecord, StageRecord, stage_record
 from paraloom.pipeline.stages import TABLE, folder_of
 
@@ -65,8 +66,8 @@ def read_run(folder: str) -> RunRecord:
     except (ValueError, TypeError, KeyError) as error:
         problem = str(error).partition("\n")[0]
         raise UserError(
-            f"{path}: not the record of a run ({problem}); remove the file, and run again: valid "
-            "results are kept"
+            f"{path}: not the record of a run ({problem}); remove this file and manifest.json, "
+            "and run again: valid results are kept"
         ) from error
     found: dict[str, StageRecord] = {}
     for place in ("", *record.config.places):
@@ -178,7 +179,9 @@ def with_selections(config: Config) -> Config:
     recorded = {name: of and of.model_dump() for name, of in before.items()}
     shown = {**recorded, **section.get("named", {})}
     try:
-        named = {n: of for n, of in {**before, **config.select.named}.items() if of is not None}
+        kept = {n: of for n, of in recorded.items() if n not in config.select.named}
+        every = {**recorded, **expanded(kept, "select.named"), **config.select.named}
+        named = {name: of for name, of in every.items() if of is not None}
         merged = config.replace(select=config.select.replace(named=named))
     except ValueError as error:
         raise UserError(f"{config.run}: {error}; select.named.NAME=null removes it") from error

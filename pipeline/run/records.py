@@ -302,8 +302,8 @@ class RunRecord(Lenient):
     @property
     def best(self) -> RunRecord:
         """The record of the best round, or of the run itself if it has no rounds."""
-        number = (self.stages.get("select") or StageRecord()).round
-        place = f"rounds/{number}"
+        copied = self.stages.get("select") or self.stages.get("embeddings") or StageRecord()
+        place = f"rounds/{copied.round}"
         return self.derived(place if f"{place}/select" in self.stages else "")
 
     @property

@@ -139,7 +139,9 @@ class Run:
     def bitexts(self) -> list[Bitext]:
         """The input files, with their digests."""
         found = find_bitext(self.input.format, self.input.paths, self.input.layout)
-        for condition in (*self.input.conditions, *self.criteria().where):
+        selections = (self.config.select, *self.config.select.selections.values())
+        where = [condition for of in selections for condition in of.criteria().where]
+        for condition in (*self.input.conditions, *where):
             if condition.column in self.input.keep:
                 condition.check_type(found[0].kept.field(condition.column).type)
         paths = [path for bitext in found for path in bitext.paths]

@@ -17,6 +17,8 @@ from paraloom.models.nmt import NmtOptions
 from paraloom.models.nmt.convert import RECORD
 from paraloom.models.nmt.families import open_model
 from paraloom.models.nmt.families.base import Languages, NmtModel, TokenLayout
+from paraloom.models.nmt.families.converted import ConvertedModel
+from paraloom.models.nmt.families.subwords import MosesBpe
 from paraloom.models.printing import say
 from paraloom.models.structured import front_matter
 from paraloom.pipeline.config import Config
@@ -89,10 +91,14 @@ class Model(NamedTuple):
         )
 
     def tags(self) -> list[Any]:
-        """Return the model's language tags, as part of a key."""
-        layout = self.open().layout
-        # The empty prompt keeps keys equal to the keys of version 0.2.
-        return [asdict(layout) | {"prompt": ""}] if layout != TokenLayout() else []
+        """Return language tags or codes that affect translations, as part of a key."""
+        model, tags = self.open(), list[Any]()
+        if model.layout != TokenLayout():
+            # The empty prompt keeps keys equal to the keys of version 0.2.
+            tags.append(asdict(model.layout) | {"prompt": ""})
+        if isinstance(model, ConvertedModel) and isinstance(model.subwords(), MosesBpe):
+            tags += [self.languages.source, self.languages.target]  # for Moses' tokeniser
+        return tags
 
     def check(self, options: InputOptions | None) -> None:
         """Check the model's files and languages, unless the model is in an object store."""

@@ -1,11 +1,13 @@
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from paraloom.models.errors import UserError
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.options import ScoreOptions
+from paraloom.pipeline.config.read import parse_config
 from paraloom.pipeline.run.make import localised, remote_paths
 from paraloom.pipeline.run.notices import of_configuration
 from tests.run_helpers import Patch
@@ -112,6 +114,12 @@ def test_changes_come_over_the_file_in_order(tmp_path: Path) -> None:
     assert [str(item) for item in found] == wanted
 
 
+def test_changes_do_not_alter_the_given_values() -> None:
+    values = {"run": "r", "input": {"format": "tsv", "paths": ["a"]}, "nmt": {"beam": 3}}
+    assert parse_config(values, ["nmt.beam=4"]).nmt.beam == 4
+    assert parse_config(values).nmt.beam == 3
+
+
 def test_variables_are_filled_in_everywhere(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("SOME_DATA", "/data")
     monkeypatch.delenv("NO_DATA", raising=False)
@@ -146,6 +154,26 @@ def test_the_manifest_has_variables_by_their_names(tmp_path: Path, monkeypatch: 
     assert again["input"]["license"] == "see https://host/terms"
     assert again["select"]["by"] == "c"
     assert again["run"] == "${ROOT}runs/mine"  # cards call it so
+
+
+@pytest.mark.parametrize(
+    ("select", "message"),
+    [
+        ("auto", "select has no keys below it"),
+        ({"named": ["x"]}, "select.named: must be key: value"),
+        ({"named": {"x": "strict"}}, "select.named.x: must be key: value"),
+    ],
+)
+def test_changes_of_a_named_selection_that_is_no_mapping(select: Any, message: str) -> None:
+    values = {"run": "r", "input": {"format": "tsv", "paths": ["a"]}, "select": select}
+    with pytest.raises(UserError, match=message):
+        parse_config(values, ["select.deciles=[9]"], "x")
+
+
+@pytest.mark.parametrize("run", [".", "..", "x/.", "x/..", "a/b"])
+def test_any_run_folder_is_recorded(run: str) -> None:
+    config = parse_config({"run": run, "input": {"format": "tsv", "paths": ["a"]}})
+    assert Config.of(config.written).run == run
 
 
 def test_a_file_that_is_not_whole_or_cannot_be_read(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.selection.exclude import fingerprint, read_data_sets, sentences_of
 from tests.beam_jobs.transforms.test_exclusion import Letters
 from tests.json_schema import errors_of
-from tests.run_helpers import Capsys, again, one_line, table
+from tests.run_helpers import Capsys, again, one_line, refusal, table
 
 
 def write_sets(folder: Path, sentences: list[str]) -> Path:
@@ -149,6 +149,14 @@ def test_a_row_has_the_sentences_of_its_lists_once(tmp_path: Path) -> None:
     counts, rows_in, shown = contamination(str(tmp_path / "corpus"), sentences, examples=9)
     assert counts.tolist() == [[1, 0, 0], [1, 0, 0], [1, 0, 0]] and rows_in == 2
     assert [of["data_set"] for *_, of in shown["equal"]] == ["two/test", "one/test", "one/test"]
+
+
+def test_a_corpus_in_progress_is_not_searched(a_run: Path, capsys: Capsys) -> None:
+    """Before `select` is finished, its folder has only some of the pairs."""
+    sets = write_sets(a_run, ["some sentence or other"])
+    (a_run / "run/corpus/_stage.json").unlink()
+    error = refusal(capsys, "contamination", str(a_run / "run"), "--against", str(sets))
+    assert "the run has no corpus yet" in error
 
 
 def test_similar_sentences_need_a_model(a_run: Path, capsys: Capsys) -> None:

@@ -191,6 +191,13 @@ def test_judgments_tell_whose_candidates_are_good(finished: Finished) -> None:
     assert cells == {"nmt": "7 of 10 (0.40–0.89)", "a": "2 of 4 (0.15–0.85)", "b": ""}
 
 
+def test_pairs_of_an_unfinished_corpus_are_not_counted(finished: Finished) -> None:
+    record = read_run(finished.run)
+    del record.stages["select"]
+    found = compare_generators(finished.run, record).generators
+    assert {(of.selected, of.share) for of in found} == {(0, None)}
+
+
 def test_a_judged_copy_is_no_good_candidate(tmp_path: Path) -> None:
     pairs = pa.table(
         {"id": ["1", "2"], "candidate": pa.array([0, 1], pa.int8()), "generator": ["nmt", "nmt"],

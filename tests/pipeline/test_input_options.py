@@ -15,9 +15,19 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.explain import find
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.judging.judgments import Action, JudgeFile
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.ingest import fingerprint
-from tests.run_helpers import Capsys, WriteConfig, again, manifest, one_line, small_config, table
+from tests.run_helpers import (
+    Capsys,
+    WriteConfig,
+    again,
+    manifest,
+    one_line,
+    refusal,
+    small_config,
+    table,
+)
 
 CONDITIONS = ["source_tokens <= 4", "identical = no"]
 
@@ -197,6 +207,11 @@ def test_kept_columns_go_through_all_stages(
     out = capsys.readouterr().out
     assert re.search(rf"meta\.year\W+{rows[0]['meta.year']}\b", out) and "domain" in out
     assert [step.stage for step in find(str(tmp_path / "run"), id)][-1] == "select"
+    texts = {name: rows[0][name] for name in ("id", "reference", "translation")}
+    JudgeFile(str(tmp_path / "run"), "Anna").append([Action(score=90, **texts)])
+    for wrong, said in (("domain <= 3", "'domain <= 3': domain has"), ("meta.year = x", "int64")):
+        error = refusal(capsys, "agreement", str(tmp_path / "run"), "--where", wrong)
+        assert error.startswith("paraloom: --where: ") and said in error
     release = ["--out", str(tmp_path / "release"), "--license", "cc0-1.0", "--held-out", "0"]
     assert main(["publish", str(tmp_path / "run"), *release]) == 0
     published = pq.read_table(next((tmp_path / "release" / "data").glob("*.parquet")))
@@ -223,3 +238,12 @@ def test_what_is_wrong_is_one_line(
     write_config(tmp_path, input={**parquet, **options})
     assert again("ingest", tmp_path) == 2
     assert re.search(message, one_line(capsys))
+
+
+def test_conditions_of_named_selections_are_checked_first(
+    tmp_path: Path, write_config: WriteConfig, parquet: dict[str, Any], capsys: Capsys
+) -> None:
+    named = {"named": {"x": {"where": ["domain <= 3"]}}}
+    write_config(tmp_path, input={**parquet, "keep": ["domain"]}, select=named)
+    assert again("ingest", tmp_path) == 2
+    assert "'domain <= 3': domain has values of type string" in one_line(capsys)

@@ -249,6 +249,9 @@ def test_the_record_of_a_derived_run_has_plain_names() -> None:
     assert list(record.best.stages) == ["ingest", "score", "bucket", "select", "embeddings"]
     record.stages["select"] = PairsRecord(round=2)
     assert record.best.stages == second.stages
+    del record.stages["select"]  # `train-embeddings` copies only the encoder of the best round
+    record.stages["embeddings"] = StageRecord(round=2)
+    assert record.best.path("select") == "rounds/2/select"
     assert RunRecord().best.stages == {}
 
 
@@ -337,6 +340,16 @@ def test_a_run_of_an_earlier_version_is_one_line(a_run: Path, capsys: Capsys, co
     said = "an earlier version of Paraloom made this run; name another folder in `run`, and "
     said += "run the configuration again"
     assert line == f"paraloom: {run}: {said}"
+
+
+def test_the_advice_for_a_damaged_record_helps(a_run: Path, capsys: Capsys) -> None:
+    (a_run / "run/run.json").write_text("{")
+    line = refusal(capsys, "select", "--config", str(a_run / "config.yaml"))
+    assert "remove this file and manifest.json" in line
+    for name in ("run.json", "manifest.json"):
+        (a_run / "run" / name).unlink()
+    assert again("select", a_run) == 0
+    assert capsys.readouterr().out.count("cached") == 5
 
 
 def receipt(number: int, rejected: dict[str, int], rows: int = 10) -> Receipt:

@@ -48,6 +48,12 @@ def test_pairs_need_no_configuration(tmp_path: Path, pairs: str, capsys: Capsys)
     assert manifest(tmp_path)["stages"]["embeddings"]["key"] != found["embeddings"]["key"]
 
 
+def test_any_letters_in_paths(tmp_path: Path, pairs: str, capsys: Capsys) -> None:
+    path = Path(pairs).rename(tmp_path / "𠮷🐕.tsv")
+    assert train(capsys, "--pairs", path, "--out", tmp_path / "🐕", *SMALL)[0] == 0
+    assert (tmp_path / "🐕" / "embeddings").is_dir()
+
+
 def test_mistakes_are_one_line(capsys: Capsys) -> None:
     for arguments, message in (
         ((), "train-embeddings: give --config FILE, or --pairs FILE and --out DIR"),

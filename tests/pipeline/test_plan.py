@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from paraloom.models.errors import UserError
+from paraloom.models.nmt import NmtOptions
+from paraloom.models.nmt.families.base import Languages
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.run.plan import PlannedStage, closure, outdated, plan
@@ -16,6 +18,7 @@ from paraloom.pipeline.run.records import StageRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import back_translate
 from paraloom.pipeline.stages.score import column_keys
+from paraloom.pipeline.stages.translation import Model
 from tests.run_helpers import Patch
 
 FILES = {
@@ -310,3 +313,17 @@ def test_a_score_depends_on_resource_code_and_language(folder: Path, monkeypatch
     newer = replace(SCORERS["mean_idf"], version=9)
     monkeypatch.setitem(SCORERS, "mean_idf", newer)
     assert differ(columns()) == {"mean_idf"}
+
+
+def test_keys_have_the_languages_of_moses_tokeniser(tmp_path: Path) -> None:
+    """A model converted by others does not name them; its vocabulary may have no tags."""
+    for name, text in {
+        "model.bin": "",
+        "config.json": "{}",
+        "shared_vocabulary.json": '["<unk>", "<s>", "</s>", "a"]',
+        "bpecodes": "#version: 0.2\na b\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    pairs = (Languages("cs", "en"), Languages("fr", "en"))
+    one, other = (Model(str(tmp_path), NmtOptions(), of).tags() for of in pairs)
+    assert one != other

@@ -1,10 +1,12 @@
 """Named selections, from the configuration or a command; what `select --dry-run` counts."""
 
 import json
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -16,8 +18,25 @@ from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.select import sample, scored
 from paraloom.pipeline.commands.run.compare import compare
 from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.config.read import parse_config
+from paraloom.pipeline.run.folder import with_selections
 from paraloom.pipeline.stages import TARGETS, folder_of
-from tests.run_helpers import ONE, Capsys, Runs, WriteConfig, again, manifest, one_line, ran, table
+from paraloom.pipeline.stages.select import _common
+from tests.run_helpers import (
+    ONE,
+    Capsys,
+    Patch,
+    Runs,
+    WriteConfig,
+    again,
+    manifest,
+    one_line,
+    ran,
+    refuses,
+    small_config,
+    table,
+    write_record,
+)
 
 STRICT: dict[str, Any] = {"deciles": [2, 3], "where": ["reference_tokens >= 8"]}
 SET = ["--set", "select.deciles=[2, 3]", "--set", "select.where=['reference_tokens >= 8']"]
@@ -69,6 +88,30 @@ def test_a_selection_has_the_rows_of_a_run_that_selects_so(
     said = "{:,} of {:,} earlier pairs are still in the corpus.".format(*counts)
     assert said in capsys.readouterr().out
     assert "earlier" not in found["select"] and "earlier" not in found[made[0]]
+
+
+def test_variables_of_earlier_selections(tmp_path: Path, monkeypatch: Patch) -> None:
+    own = {"where": ['domain != "${DOMAIN}"'], "size": 5}
+    monkeypatch.setenv("DOMAIN", "news")
+    config = small_config(tmp_path / "run", "a.tsv")
+    config["input"]["keep"] = ["domain"]
+    named = {**config, "select": {**config["select"], "named": {"n": own}}}
+    write_record(tmp_path / "run", {"config": parse_config(named).written, "stages": {}})
+    found = with_selections(parse_config(config))
+    assert found.select.selections["n"].where == ['domain != "news"']
+    monkeypatch.delenv("DOMAIN")
+    with refuses(r"select\.named\.n\.where\[0\]: the environment variable DOMAIN is not set"):
+        with_selections(parse_config(config))
+    assert not with_selections(parse_config(config, ["select.named.n=null"])).select.selections
+
+
+def test_many_shards_are_compared_with_a_large_earlier_corpus() -> None:
+    """Sorting the earlier ids for each shard would take minutes."""
+    earlier = np.random.default_rng(1).integers(2**64, size=1_000_000, dtype=np.uint64)
+    blocks = [np.append(block[:3], np.uint64(n)) for n, block in enumerate(np.split(earlier, 500))]
+    started = time.monotonic()
+    assert _common(earlier, blocks) == 1500
+    assert time.monotonic() - started < 10
 
 
 def test_a_named_selection_stays_until_forgotten(a_run: Path, capsys: Capsys, runs: Runs) -> None:

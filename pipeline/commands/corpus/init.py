@@ -79,7 +79,7 @@ def command(
         text += template.render(
             source=source,
             target=target,
-            model=dumps(model),
+            model=dumps(model, ensure_ascii=False),
             mined=options["format"] == "pairs",
             encoder=encoder,
             has_encoder=hub.cached(encoder),

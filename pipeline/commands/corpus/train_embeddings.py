@@ -47,9 +47,9 @@ def command(
         raise UserError("train-embeddings: give --config FILE, or --pairs FILE and --out DIR")
     if pairs and selection:
         raise UserError("train-embeddings: give --pairs or --selection, not both")
-    own = [f"run={json.dumps(out)}"] if out else []
+    own = [f"run={json.dumps(out, ensure_ascii=False)}"] if out else []
     if pairs:
-        own.append(f"embeddings.pairs={json.dumps([{'paths': pairs}])}")
+        own.append(f"embeddings.pairs={json.dumps([{'paths': pairs}], ensure_ascii=False)}")
     beam = beam_options(context, on_interrupt)
     read = read_config(config, [*own, *(changes or ())])
     make.run_stages(read, TARGETS["train-embeddings"], beam, force=force, selection=selection)

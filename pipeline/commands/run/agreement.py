@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from paraloom.beam_jobs.engine.options import connect
-from paraloom.models.errors import UserError
+from paraloom.beam_jobs.engine.shards import read_shard
+from paraloom.models.errors import UserError, reading
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, argument, beam_options, option, write_json
 from paraloom.pipeline.judging import describe
@@ -109,7 +110,11 @@ def _of_run(run: ScoredRun, names: list[str], where: list[str]) -> JudgedPairs:
     judgments = read_judgments(run.folder)
     if not judgments:
         raise UserError(f"{run.folder}: has no judgments yet; run `paraloom judge {run.folder}`")
-    under = conditions(where, run.scores, run.record.config.kept)
+    kept = run.record.config.kept
+    under = conditions(where, run.scores, kept)
+    with reading("--where"):
+        for name, condition in ((of.column, of) for of in under if of.column in kept):
+            condition.check_type(read_shard(run.shards()[0], [name])[name].type)
     own = run.record.own_scorers
     return join(judgments, run.shards(), names or run.scores, own=own, where=under)
 

@@ -23,7 +23,7 @@ from paraloom.models.sentence_models import find_model
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, argument, beam_options, option, write_json
 from paraloom.pipeline.release.release import ABOUT
-from paraloom.pipeline.run.folder import is_run, shards_in
+from paraloom.pipeline.run.folder import is_run, read_run, shards_in
 from paraloom.pipeline.stages import folder_of
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 
@@ -133,7 +133,7 @@ def _blocks(corpus: str) -> Iterator[tuple[str, Sentences]]:
     if not Path(corpus).is_file():
         stage = storage.join(corpus, folder_of("select")) if is_run(corpus) else corpus
         paths = [shard.path for shard in shards_in(stage)]
-        if not paths and is_run(corpus):
+        if is_run(corpus) and "select" not in read_run(corpus).stages:
             raise UserError(f"{corpus}: the run has no corpus yet; name the folder of a stage")
         if storage.exists(storage.join(corpus, ABOUT)):
             paths = [storage.join(corpus, "data")]

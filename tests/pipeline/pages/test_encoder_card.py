@@ -321,6 +321,21 @@ def test_data_that_chose_an_epoch_deciles_or_a_round(path: str, names: list[str]
     assert {f"{group} {name}" for group, of in sets.items() for name in of} - tests == set(used)
 
 
+def test_data_that_chose_the_deciles_of_a_named_selection() -> None:
+    named = {"x": {"by": "auto", "labelled": "/data/2014/OnWN.tsv"}}
+    found = {"pairs": 1, "models": {"word-avg": {"pearson": 50.0, "spearman": None}}}
+    groups = {"STS 2014": {"data_sets": {"OnWN": found}}}
+    config = {
+        "score": {"scorers": ["unigram_f1"]},
+        "select": {"by": "unigram_f1", "named": named},
+        "embeddings": {"selection": "x"},
+    }
+    stages = {"evaluate": {"results": {"models": ["word-avg"], "groups": groups}}}
+    record = record_of({"config": config, "stages": stages})
+    text = card.encoder_card(record, settings(NATIVE), corpus=record.derived("selections/x"))
+    assert "choose its epoch or its pairs: STS 2014 OnWN.\n" in text
+
+
 @pytest.mark.parametrize(("exclude", "tasks"), [(False, None), (True, ["STS14"])])
 def test_the_training_data_sets_are_known_without_evaluation_sentences(
     exclude: bool, tasks: list[str] | None

@@ -22,7 +22,7 @@ from paraloom.pipeline.release.release import files_of
 from paraloom.pipeline.release.triplets import KINDS, Block, Rows, TripletOptions, makers
 from tests.models.scorers.small_transformers import write_sentence_model
 from tests.models.text.test_changes import BITES, OLD, TWO, parsed
-from tests.run_helpers import Patch, calls_of
+from tests.run_helpers import Patch, calls_of, changed_record
 
 pytest.importorskip("faiss", reason="faiss is not installed")
 
@@ -131,6 +131,18 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def publish(run: Path, *options: str) -> int:
     return main(["publish", str(run), "--held-out", "0.3", "--triplets", "near", *options])
+
+
+def test_negatives_of_a_selection_are_found_by_the_runs_encoder(run: Path, model: str) -> None:
+    shutil.copytree(run / "corpus", run / "selections/x/corpus")
+    shutil.copytree(model, run / "embeddings")
+    with changed_record(run) as content:
+        content["config"]["select"]["named"] = {"x": {"deciles": [4, 5, 6, 7, 8]}}
+        content["stages"]["selections/x/select"] = content["stages"]["select"]
+        content["stages"]["embeddings"] = {}
+    loose = ("--min-score", "-1", "--max-score", "1", "--relative-margin", "0")
+    assert publish(run, "--selection", "x", *loose) == 0
+    assert [*(run / "release-x/triplets").glob("train-*")]
 
 
 def test_the_release_trains_without_paraloom(
