@@ -87,9 +87,10 @@ def moses_tokens(
         plain = pc.match_substring_regex(text, _PLAIN)
         other = pc.invert(plain)
         spaced = _tokenized(pc.filter(text, other), ENGLISH)
-        if lower:  # plain text is ASCII, for which lower-casing is several times faster
-            text, spaced = pc.ascii_lower(text), pc.utf8_lower(spaced)
-        return _split(pc.replace_with_mask(text, other, spaced), plain)
+        # The copy starts at byte 0 of its buffer. Otherwise, Arrow's `ascii_lower` returns garbage.
+        text = pc.replace_with_mask(text, other, pc.utf8_lower(spaced) if lower else spaced)
+        # Plain text is ASCII, for which lower-casing is several times faster.
+        return _split(pc.ascii_lower(text) if lower else text, plain)
     else:
         spaced = _tokenized(text, code)
     return _split(pc.utf8_lower(spaced) if lower else spaced)

@@ -52,19 +52,22 @@ def mine(
     pair is among the `k` nearest neighbours of the other vector. `tell` receives the number of
     finished rows."""
     n, k = len(vectors), min(k, len(vectors) - 1)
-    near = np.memmap(work / "neighbours", np.int64, "w+", shape=(n, k))
-    cosines = np.memmap(work / "cosines", np.float32, "w+", shape=(n, k))
-    means = np.zeros(n, np.float32)
-    for at in range(0, n, _BLOCK):
-        own = np.arange(at, min(at + _BLOCK, n))
-        found, scores = index.nearest(vectors[own].astype(np.float32))
-        missing = (found < 0) | (found == own[:, None])
-        order = np.argsort(missing, axis=1, kind="stable")[:, :k]
-        found = np.take_along_axis(np.where(missing, -1, found), order, 1)
-        scores = np.take_along_axis(np.where(missing, 0, scores), order, 1)
-        near[own], cosines[own] = found, scores
-        means[own] = scores.sum(axis=1) / np.maximum((found >= 0).sum(axis=1), 1)
-        tell(len(own) + at)
+    files, means = (work / "neighbours", work / "cosines"), np.zeros(n, np.float32)
+    # Streams report a full disk. Writing to a memory-mapped file would kill the process.
+    with files[0].open("wb") as near_stream, files[1].open("wb") as cosine_stream:
+        for at in range(0, n, _BLOCK):
+            own = np.arange(at, min(at + _BLOCK, n))
+            found, scores = index.nearest(vectors[own].astype(np.float32))
+            missing = (found < 0) | (found == own[:, None])
+            order = np.argsort(missing, axis=1, kind="stable")[:, :k]
+            found = np.take_along_axis(np.where(missing, -1, found), order, 1)
+            scores = np.take_along_axis(np.where(missing, 0, scores), order, 1)
+            near_stream.write(found.astype(np.int64).tobytes())
+            cosine_stream.write(scores.astype(np.float32).tobytes())
+            means[own] = scores.sum(axis=1) / np.maximum((found >= 0).sum(axis=1), 1)
+            tell(len(own) + at)
+    near = np.memmap(files[0], np.int64, "r", shape=(n, k))
+    cosines = np.memmap(files[1], np.float32, "r", shape=(n, k))
     parts = [_pairs(at, near, cosines, means, least) for at in range(0, n, _BLOCK)]
     columns: Any = map(np.concatenate, zip(*parts, strict=True))
     pairs = Mined(*columns)

@@ -60,7 +60,7 @@ class EmbeddingMatrix(nn.Module):
     def prepare(self, learning_rate: float, *, towards: float = 0.0, adam: bool = True) -> None:
         """Begin training with Adam or with plain gradient steps. `towards` is the factor λ of the
         regularisation λ ‖W - W₀‖², where W₀ are the present vectors (W&G 2017, Eq. 2). If λ is not
-        0, every step of Adam updates all rows."""
+        0, every step updates all rows."""
         self.learning_rate, self.towards, self.trained = learning_rate, towards, True
         self.adam = adam
         self.first = torch.zeros_like(self.weight if adam else self.weight[:0])
@@ -132,6 +132,9 @@ class EmbeddingMatrix(nn.Module):
         gradient = vectors.grad
         vectors = vectors.detach()
         if not self.adam:
+            if self.initial is not None:
+                away = self.weight - self.initial
+                self.weight.sub_(away, alpha=2 * self.towards * self.learning_rate)
             if gradient is not None:
                 self.weight.index_add_(0, index, gradient, alpha=-self.learning_rate)
         elif self.towards:

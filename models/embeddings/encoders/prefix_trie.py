@@ -5,8 +5,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.ragged_columns import offsets_of, positions
-
 
 class PrefixTrie(NamedTuple):
     """The prefixes of n sentences. A node on level t is a prefix of t + 1 words."""
@@ -33,32 +31,21 @@ def build_trie(
             level the longest sentence is first, as in torch's `PackedSequence`.
     """
     lengths = np.diff(offsets)
-    n, longest = len(lengths), int(lengths.max(initial=0))
-    sentence = np.repeat(np.arange(n), lengths)
-    step = positions(offsets)
-    if backward:
-        step = np.repeat(lengths, lengths) - 1 - step
-    # Big-endian numbers can be sorted as bytes. 0 is padding.
-    grid = np.zeros((n, max(longest, 1)), ">u4")
-    grid[sentence, step] = rows + 1
-    keys = grid.view(f"V{4 * grid.shape[1]}")[:, 0] if share else -lengths
-    order = np.argsort(keys, kind="stable")
-    rank = np.empty(n, np.int64)
-    rank[order] = np.arange(n)
-    grid = grid[order].astype(np.int64)
-    fresh = grid > 0  # whether the sentence is the first that has this node
-    if share:
-        fresh[1:] &= np.logical_or.accumulate(grid[1:] != grid[:-1], axis=1)
-    # The number of the node at [level, rank]:
-    number = (np.cumsum(fresh.T.ravel()) - 1).reshape(grid.shape[::-1])
-    level, ranked = np.nonzero(fresh.T)
-    ends = np.full(n, -1, np.int64)
-    full = np.flatnonzero(lengths)
-    ends[full] = number[lengths[full] - 1, rank[full]]
-    return PrefixTrie(
-        starts=offsets_of(fresh.sum(axis=0)[:longest]),
-        rows=grid[ranked, level] - 1,
-        parents=np.where(level > 0, number[level - 1, ranked], 0),
-        paths=number[step, rank[sentence]].astype(np.int32),
-        ends=ends,
-    )
+    order = np.argsort(-lengths, kind="stable")  # the longest sentence first
+    starts = (offsets[1:] - 1 if backward else offsets[:-1])[order]
+    nodes = np.zeros(len(order), np.int64)  # node of the prefix of each sentence, in `order`
+    paths, bounds = np.empty(len(rows), np.int32), [0]
+    levels = [np.zeros(0, np.int64)]  # for each node, 2³² times its parent plus its row
+    reached = np.searchsorted(-lengths[order], -np.arange(lengths.max(initial=0)))
+    for level, count in enumerate(reached):  # the first `count` sentences have this level
+        tokens = starts[:count] - level if backward else starts[:count] + level
+        keys, number = nodes[:count] << 32 | rows[tokens], np.arange(count)
+        if share:
+            keys, number = np.unique(keys, return_inverse=True)
+        nodes[:count] = paths[tokens] = bounds[-1] + number
+        bounds.append(bounds[-1] + len(keys))
+        levels.append(keys)
+    ends = np.empty(len(order), np.int64)
+    ends[order] = np.where(lengths[order] > 0, nodes, -1)
+    made = np.concatenate(levels)
+    return PrefixTrie(np.array(bounds), made & 0xFFFFFFFF, made >> 32, paths, ends)

@@ -1,3 +1,4 @@
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -182,6 +183,18 @@ def test_siblings_stand_together(lists: list[list[int]]) -> None:
     trie = build_trie(*flat(lists))
     for start, end in zip(trie.starts[1:], trie.starts[2:], strict=False):
         assert (np.diff(trie.parents[start:end]) >= 0).all()
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_a_long_sentence_needs_memory_only_for_its_own_words(share: bool) -> None:
+    sentences = [[1, 2, 3]] * 1000 + [[5] * 30_000]
+    tracemalloc.start()
+    try:
+        trie = build_trie(*flat(sentences), share=share)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(trie.starts) == 30_001 and peak < 20e6
 
 
 @pytest.mark.parametrize("seed", range(3))

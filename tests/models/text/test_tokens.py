@@ -76,6 +76,7 @@ def test_every_kind_of_column_is_taken() -> None:
     assert moses_tokens(pa.chunked_array([rows[:1], rows[1:]])).to_pylist() == expected
     assert moses_tokens(pa.array(rows, pa.large_string())).to_pylist() == expected
     assert moses_tokens(pa.array(["z", *rows])[1:]).to_pylist() == expected
+    assert moses_tokens(pa.array(["z", *rows], pa.large_string())[1:]).to_pylist() == expected
     assert moses_tokens(pa.array([], pa.string())).to_pylist() == []
 
 

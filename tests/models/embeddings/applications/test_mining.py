@@ -45,6 +45,18 @@ def test_margins_of_each_pair_once(tmp_path: Path, monkeypatch: Patch, k: int) -
     assert len(some.first) == sum(margin >= 1.05 for margin in expected.values())
 
 
+def test_files_grow_by_writing(tmp_path: Path, monkeypatch: Patch) -> None:
+    """A memory-mapped file has its full size at once, and kills the process if the disk is full."""
+    monkeypatch.setattr(mining, "_BLOCK", 2000)
+    of, sizes = vectors(6000, dim=4).astype(np.float16), list[int]()
+
+    def tell(_: int) -> None:
+        sizes.append((tmp_path / "neighbours").stat().st_size)
+
+    mine(of, Neighbours(of, 1), tmp_path, k=4, least=0.0, tell=tell)
+    assert sizes[0] < sizes[-1] <= 6000 * 4 * 8
+
+
 def test_few_and_empty_vectors(tmp_path: Path) -> None:
     """Sentences without a known word have no neighbours."""
     two = np.array([[1, 0], [0.8, 0.6]], np.float16)

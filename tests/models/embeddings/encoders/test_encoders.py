@@ -321,3 +321,17 @@ def test_reading_changes_nothing() -> None:
     assert torch.equal(first, second)
     assert all(torch.equal(vars(table)[name], value) for name, value in before.items())
     assert not torch.equal(first, table.weight)  # row 1 moved in the second step, too
+
+
+def test_plain_steps_regularise_towards_the_initial_vectors() -> None:
+    start = torch.randn(4, D, generator=torch.Generator().manual_seed(3))
+    table = EmbeddingMatrix(start.clone())
+    table.prepare(0.1, towards=0.3, adam=False)
+    expected = start.clone()
+    for rows in ([0, 2], [2, 3]):
+        table(np.array(rows)).pow(2).sum().backward()
+        table.step()
+        gradient = 0.6 * (expected - start)
+        gradient[rows] += 2 * expected[rows]
+        expected = expected - 0.1 * gradient
+    assert torch.allclose(table.current(), expected)
