@@ -131,6 +131,12 @@ def test_the_key_is_sent_and_is_in_no_message(monkeypatch: Patch) -> None:
     assert {request["key"] for request in server.requests} == {"sk-secret-123"}
 
 
+def test_a_word_of_an_answer_may_be_the_key(monkeypatch: Patch) -> None:
+    """Servers without keys accept any key, such as `dummy`."""
+    monkeypatch.setenv("OPENAI_API_KEY", "number")
+    assert texts("good") == [(reworded(PROMPTS[0]), None)]
+
+
 def test_only_answers_and_counted_tokens_have_a_cost() -> None:
     _, refused = ask("400")
     assert sum((of.usage for of in refused.values()), Usage()).requests == 0
