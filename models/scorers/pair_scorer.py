@@ -88,8 +88,10 @@ class PairScorer:
                 given = resources.get(resource.name)
                 if given is None:
                     raise UserError(f"{name} needs {resource.remedy}")
-                is_path = isinstance(given, Path | str)
-                self._resources[resource.name] = resource.open(Path(given)) if is_path else given
+                if resource.name not in self._resources:  # scorers may share a resource
+                    is_path = isinstance(given, Path | str)
+                    opened = resource.open(Path(given)) if is_path else given
+                    self._resources[resource.name] = opened
 
     def reads(self, column: str) -> bool:
         """Return whether any of the scorers reads a column."""
