@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from paraloom.models.chat import client as chat_client
-from paraloom.models.chat.answers import Answer, Found, Request, Usage, candidates
+from paraloom.models.chat.answers import Answer, Choice, Found, Request, Usage, candidates
 from paraloom.models.chat.client import Clients, asked_pause
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
@@ -74,6 +74,14 @@ def test_choices_are_in_order_and_as_many_as_were_asked_for() -> None:
 )  # fmt: skip
 def test_an_answer_that_is_no_candidate_has_a_reason(model: str, reason: str) -> None:
     assert texts(model) == [(None, reason)]
+
+
+def test_a_prompt_that_is_the_sentence_alone_is_no_copy() -> None:
+    """As for a model that was trained to paraphrase. An answer may contain a short sentence."""
+    generator = ChatGenerator(kind="chat", name="x", base_url="http://h", model="m")
+    answer = Answer(key="key", choices=[Choice(text="Yes, of course it is.")])
+    found = candidates(answer, Request(generator, "Yes", ("Ano", "Yes")))
+    assert found == [("Yes, of course it is.", None)]
 
 
 def test_json_and_half_a_surrogate_pair_become_text() -> None:
