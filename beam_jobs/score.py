@@ -49,7 +49,7 @@ from paraloom.models.nmt.gpu import required
 from paraloom.models.progress import hear_batches, listeners
 from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.base import Resource, Scorer
-from paraloom.models.scorers.pair_scorer import outside
+from paraloom.models.scorers.pair_scorer import TOKEN_COUNTS, outside
 from paraloom.models.scorers.plugins import ScorerSource
 
 
@@ -69,7 +69,7 @@ def score_table(
         waits: list that receives the seconds spent waiting for other threads.
 
     Return the scored rows, and the rejected rows with a `reason`. A row is rejected if a score is
-    missing, not finite, or outside the range of its scorer.
+    missing, not finite, or outside the range of its scorer, or if a text has too many tokens.
     """
     if target is None:
         target = schema.scored(tuple(scorers), **schema.variant(table))
@@ -92,7 +92,7 @@ def score_table(
             column = target.field(name)
             scored = scored.append_column(column, pa.array(found[name], column.type))
     reasons = np.full(table.num_rows, "", object)
-    for name in scorers:
+    for name in (*(name for name in TOKEN_COUNTS if name in missing), *scorers):
         values = scored[name].to_numpy()
         if name in missing:
             rows = (reasons == "") & (missing[name] != "")

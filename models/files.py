@@ -224,15 +224,16 @@ def _lock(stream: IO[bytes], *, wait: bool) -> None:
 def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
     """Return the hexadecimal SHA-256 of a file, or of the relative paths and files in a folder.
 
-    A folder's hidden paths, its stage record, the model cards that Paraloom wrote, and the relative
-    paths in `ignored` are skipped. Digests of large files are cached.
+    A folder's hidden paths, its stage record, the model cards that Paraloom wrote, compiled Python
+    modules, and the relative paths in `ignored` are skipped. Digests of large files are cached.
     """
     path = Path(path)
     if path.is_dir():
         total = hashlib.sha256()
         for file in sorted(path.rglob("*")):
             relative = file.relative_to(path)
-            if not file.is_file() or any(part.startswith(".") for part in relative.parts):
+            parts = relative.parts
+            if not file.is_file() or any(of[0] == "." or of == "__pycache__" for of in parts):
                 continue
             name = relative.as_posix()
             if name == STAGE_RECORD or name in ignored or _is_own_card(file):

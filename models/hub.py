@@ -31,11 +31,14 @@ def is_hub_name(model: str) -> bool:
     return _NAME.fullmatch(model) is not None and not Path(model).exists()
 
 
-def fetch(model: str, key: str = "nmt.model") -> Path:
-    """Return the folder of a model. A model on the Hub is downloaded if it is not cached."""
+def fetch(model: str, key: str = "nmt.model", needs: str = "") -> Path:
+    """Return the folder of a model. A model on the Hub is downloaded if it is not cached.
+
+    A cached model without the file `needs` counts as incomplete.
+    """
     if not is_hub_name(model):
         return Path(model)
-    if folder := cached(model):
+    if (folder := cached(model)) and (folder / needs).exists():
         return folder
     import huggingface_hub
 
@@ -43,20 +46,31 @@ def fetch(model: str, key: str = "nmt.model") -> Path:
     with _answering(model, key, "model"):
         info = huggingface_hub.HfApi().model_info(repo, revision=revision)
         chosen = needed([file.rfilename for file in info.siblings or []])
+        # With the name of a branch instead of a commit, the cache records the branch's commit.
         return Path(
-            huggingface_hub.snapshot_download(repo, revision=info.sha, allow_patterns=chosen)
+            huggingface_hub.snapshot_download(repo, revision=revision, allow_patterns=chosen)
         )
 
 
 def cached(model: str) -> Path | None:
-    """Return the folder of a model in the Hub's cache, or None if weights are missing there."""
+    """Return the folder of a model in the Hub's cache, or None if needed files are missing there.
+
+    If the cache does not list the files of the model, only the weights are checked.
+    """
     import huggingface_hub
 
     repo, revision = _parts(model)
+    chosen = None
+    with suppress(Exception):  # there is no list, or an older library does not store lists
+        listed = huggingface_hub.get_cached_repo_tree(repo, revision=revision)
+        chosen = needed([file.path for file in listed])
     with suppress(OSError, ValueError):
-        found = huggingface_hub.snapshot_download(repo, revision=revision, local_files_only=True)
+        found = huggingface_hub.snapshot_download(
+            repo, revision=revision, local_files_only=True, allow_patterns=chosen
+        )
         folder = Path(found)
         weights = _weights([path.relative_to(folder).as_posix() for path in folder.rglob("*")])
+        weights += [file.name for file in folder.glob("model.bin")]  # of CTranslate2
         parts = Counter(re.findall(r"(\S+)-\d+-of-(\d+)\.", " ".join(weights)))
         if weights and all(int(total) == count for (_, total), count in parts.items()):
             return folder

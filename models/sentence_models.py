@@ -25,7 +25,7 @@ def find_model(
 
     Raise a UserError if the folder does not contain the file `settings`.
     """
-    folder = hub.fetch(name, option)
+    folder = hub.fetch(name, option, settings)
     if not (folder / settings).is_file():
         raise UserError(
             f"{option}: {name} is not a model of sentence-transformers: {settings} is missing"

@@ -171,12 +171,13 @@ def _found(choice: Choice, request: Request) -> list[Found]:
 
 
 def _judged(text: str, request: Request) -> Found:
-    lines = {line.strip() for line in request.prompt.splitlines()} - {*request.given}
+    prompt, given = request.prompt, {*request.given}  # a prompt may be the sentence alone
+    lines = {line.strip() for line in prompt.splitlines()} - given
     if not text:
         reason = "empty answer"
     elif len(text) > _LONGEST:
         reason = f"answer of more than {_LONGEST:,} characters"
-    elif request.prompt in text or text in lines:
+    elif (prompt in text and prompt not in given) or text in lines:
         reason = "copy of the prompt"
     elif is_refusal(text, request.given):
         reason = "refused (in words)"

@@ -158,10 +158,10 @@ class _Client:
             return 0, {}, self._hidden(f"{type(cause).__name__}: {one_line(str(cause))}")
         if len(response.content) > _LARGEST:
             return 413, {}, f"a response of more than {_LARGEST:,} bytes"
-        return 200, response.headers, self._hidden(response.text)
+        return 200, response.headers, response.text
 
     def _hidden(self, text: str) -> str:
-        """Remove the API key from a server's text, because error messages may contain the key."""
+        """Remove the API key from an error message."""
         key: str = self._client.api_key
         return text.replace(key, "…") if len(key) > 4 else text
 

@@ -5,6 +5,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -97,29 +98,36 @@ def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference
 def train_subwords(
     texts: Sequence[Path], folder: Path, options: NmtTrainingOptions, threads: int
 ) -> SentencePieceProcessor:
-    """Train one SentencePiece model (BPE) on all texts. On small texts, the model has fewer
-    pieces than `options.pieces`."""
-    pieces = options.pieces
+    """Train one SentencePiece model (BPE) on all texts, or on every k-th line of large texts. On
+    small texts, the model has fewer pieces than `options.pieces`."""
+    pieces, path = options.pieces, folder / SENTENCEPIECE
+    # SentencePiece would draw random lines, and store the paths of the texts in the model.
+    step = -(-sum(1 for _ in _lines(texts)) // _SENTENCES_FOR_PIECES)
     while True:
         try:
-            SentencePieceTrainer.train(
-                input=[str(text) for text in texts],
-                model_prefix=str(folder / SENTENCEPIECE.removesuffix(".model")),
-                model_type="bpe",
-                vocab_size=pieces,
-                character_coverage=1.0,
-                input_sentence_size=_SENTENCES_FOR_PIECES,
-                shuffle_input_sentence=True,
-                num_threads=threads,
-                minloglevel=2,
-            )
-            return SentencePieceProcessor(model_file=str(folder / SENTENCEPIECE))
+            with path.open("wb") as model:
+                SentencePieceTrainer.train(
+                    sentence_iterator=islice(_lines(texts), None, None, step),
+                    model_writer=model,
+                    model_type="bpe",
+                    vocab_size=pieces,
+                    character_coverage=1.0,
+                    num_threads=threads,
+                    minloglevel=2,
+                )
+            return SentencePieceProcessor(model_file=str(path))
         except RuntimeError as error:
             if "too high" not in str(error) or pieces < 100:
                 raise UserError(
                     f"nmt.training.pieces: SentencePiece cannot learn {pieces} ({one_line(error)})"
                 ) from error
             pieces = pieces * 3 // 4
+
+
+def _lines(texts: Sequence[Path]) -> Iterator[str]:
+    for text in texts:
+        with text.open(encoding="utf-8") as lines:
+            yield from (line.rstrip("\n") for line in lines)
 
 
 def write_pieces(

@@ -88,8 +88,10 @@ class PairScorer:
                 given = resources.get(resource.name)
                 if given is None:
                     raise UserError(f"{name} needs {resource.remedy}")
-                is_path = isinstance(given, Path | str)
-                self._resources[resource.name] = resource.open(Path(given)) if is_path else given
+                if resource.name not in self._resources:  # scorers may share a resource
+                    is_path = isinstance(given, Path | str)
+                    opened = resource.open(Path(given)) if is_path else given
+                    self._resources[resource.name] = opened
 
     def reads(self, column: str) -> bool:
         """Return whether any of the scorers reads a column."""
@@ -111,7 +113,7 @@ class PairScorer:
         translation_score: pa.Array | None = None,
     ) -> Scores:
         """Compute token counts (int16 [n]) and scores (float32 [n]). Some scorers need `source`,
-        `ids` or `translation_score`."""
+        `ids` or `translation_score`. A count above 32,767 becomes 32,767 and gets a reason."""
         needed = {"source": source, "id": ids, "translation_score": translation_score}
         for column, given in needed.items():
             if given is None and self.reads(column):
@@ -126,7 +128,7 @@ class PairScorer:
             with lock:
                 scores.waited += time.monotonic() - asked
                 if self._counts and not have_model:
-                    scores |= _token_counts(blocks)
+                    _add_token_counts(scores, blocks)
                 for name in self.names:
                     resource = self.scorers[name].resource
                     if have_model == (resource is not None and resource.is_model):
@@ -169,14 +171,14 @@ class PairScorer:
         return {name: self._resources[name]}
 
 
-def _token_counts(blocks: Sequence[PairText]) -> dict[str, np.ndarray]:
-    counts = {}
+def _add_token_counts(scores: Scores, blocks: Sequence[PairText]) -> None:
     for name, side in zip(TOKEN_COUNTS, ("reference", "translation"), strict=True):
         lengths = np.concatenate([getattr(block, side).lengths for block in blocks])
-        if (most := lengths.max(initial=0)) > _MOST_TOKENS:
-            raise UserError(f"a text of {most:,} tokens: at most {_MOST_TOKENS:,} can be scored")
-        counts[name] = lengths.astype(np.int16)
-    return counts
+        scores[name] = np.minimum(lengths, _MOST_TOKENS).astype(np.int16)
+        if (beyond := lengths > _MOST_TOKENS).any():
+            scores.reasons[name] = np.where(beyond, f"more than {_MOST_TOKENS:,}", "").astype(
+                object
+            )
 
 
 def outside(values: np.ndarray, scorer: Scorer) -> np.ndarray:

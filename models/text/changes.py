@@ -51,8 +51,8 @@ Change = Callable[[Sentence], str | None]  # returns None if the change does not
 
 
 def words(text: str) -> list[str]:
-    """Split a text into lower-case words. "n't" is a separate word."""
-    return _WORD.findall(text.lower())
+    """Split a text into lower-case words. "n't" and "n’t" become the separate word "n't"."""
+    return _WORD.findall(text.lower().replace("’", "'"))
 
 
 def antonyms_by_tag(

@@ -97,6 +97,12 @@ def test_pairs_without_a_value_have_a_reason() -> None:
     assert rejected["reason"].to_pylist() == ["wide is outside its range 0..1"]
     with pytest.raises(UserError, match=r"short: the scorer gave reasons of shape \[1\] for 3"):
         score_table(table(), short, ("short",))
+    long = [("a " * 32_768, "a"), ("a " * 32_767, "a"), ("a", "a " * 32_768)]
+    scored, rejected = score_table(table(long), PairScorer(["length_ratio"]), ("length_ratio",))
+    assert scored["reference_tokens"].to_pylist() == [32_767]
+    assert rejected["reason"].to_pylist() == [
+        "reference_tokens: more than 32,767", "translation_tokens: more than 32,767"
+    ]  # fmt: skip
 
 
 CHECKED = """

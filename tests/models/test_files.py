@@ -272,11 +272,15 @@ def test_a_file_takes_the_place_of_a_link(tmp_path: Path) -> None:
 
 
 def test_what_is_hidden_does_not_count(tmp_path: Path) -> None:
-    """Such as the cache of the Hub's client, which has files with other names."""
+    """Such as the cache of the Hub's client, which has files with other names.
+
+    Python's cache changes when a package, such as a pipeline of spaCy, is installed again.
+    """
     (tmp_path / "config.json").write_text("{}")
     before = files.digest(tmp_path)
     (tmp_path / ".cache" / "huggingface").mkdir(parents=True)
-    for name in (".gitattributes", ".cache/huggingface/config.json.metadata"):
+    (tmp_path / "__pycache__").mkdir()
+    for name in (".gitattributes", ".cache/huggingface/config.json.metadata", "__pycache__/a.pyc"):
         (tmp_path / name).write_text("hidden")
     assert files.digest(tmp_path) == before
 

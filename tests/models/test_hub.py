@@ -1,6 +1,10 @@
 """Names on the Hub: found in its cache, or one line that says how to fetch them elsewhere."""
 
 import errno
+import hashlib
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -87,7 +91,79 @@ def test_only_files_that_are_needed_are_downloaded(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     assert hub.fetch("someone/opus-cs-en@v1") == tmp_path
     files = ["README.md", "config.json", "model.safetensors", "source.spm"]
-    assert [(revision, sorted(found)) for revision, found in asked] == [(COMMIT, files)]
+    assert [(revision, sorted(found)) for revision, found in asked] == [("v1", files)]
+
+
+class _Hub(BaseHTTPRequestHandler):
+    """A Hub with one repository. `files` maps the repository's file names to their contents."""
+
+    files: dict[str, bytes]
+    requests: list[str]
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        if "o/m" not in self.path:
+            return self.send_error(404)
+        self.requests.append(self.path)
+        headers = {"X-Repo-Commit": COMMIT}
+        oids = {name: hashlib.sha1(of).hexdigest() for name, of in self.files.items()}
+        if "/resolve/" in self.path:
+            name = self.path.split("/", 5)[5]
+            body, headers["ETag"] = self.files[name], f'"{oids[name]}"'
+        elif "/tree/" in self.path:
+            listed = [{"type": "file", "path": of, "size": 1, "oid": oids[of]} for of in oids]
+            body = json.dumps(listed).encode()
+        else:
+            siblings = [{"rfilename": of} for of in oids]
+            body = json.dumps({"id": "o/m", "sha": COMMIT, "siblings": siblings}).encode()
+        self.send_response(200)
+        for key, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+        return None
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("weights", ["model.safetensors", "model.bin"])
+def test_a_fetched_model_is_found_without_the_hub(
+    tmp_path: Path, monkeypatch: Patch, weights: str
+) -> None:
+    """Although files that are not needed were not fetched, and the branch may have moved on."""
+    import huggingface_hub.constants as constants
+
+    files = {name: name[:1].encode() for name in ("config.json", "source.spm", weights, "tf.h5")}
+    requests: list[str] = []
+    handler = type("Handler", (_Hub,), {"files": files, "requests": requests})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        files_at = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, address)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", files_at)
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        folder = hub.fetch("o/m")
+        assert {path.name for path in folder.iterdir()} == {"config.json", "source.spm", weights}
+        requests.clear()
+        assert [hub.fetch(name) for name in ("o/m", hub.pinned("o/m"))] == [folder] * 2
+        assert not requests
+        (folder / "source.spm").unlink()  # as after a killed download
+        assert hub.fetch("o/m") == folder and (folder / "source.spm").is_file()
+        server.shutdown()
+
+
+def test_a_model_without_the_needed_file_is_fetched_again(cache: Path) -> None:
+    """Other programs fetch only the files that they read, for example without modules.json."""
+    name = "someone/opus-cs-en"
+    assert hub.fetch(name, needs="config.json") == cache
+    with pytest.raises(UserError, match="cannot be fetched from the Hub"):
+        hub.fetch(name, needs="modules.json")
 
 
 def test_files_of_a_data_set_are_fetched_once(tmp_path: Path, monkeypatch: Patch) -> None:

@@ -56,7 +56,7 @@ def is_ours(folder: Path) -> bool:
 
 def open_model(name: str, option: str = "--model") -> OpenedModel:
     """Load a Paraloom encoder or a sentence-transformers model, in a folder or on the Hub."""
-    folder = hub.fetch(name, option)
+    folder = hub.fetch(name, option, "modules.json")
     if is_ours(folder):
         return _ours(name, folder)
     if not (folder / "modules.json").is_file():

@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from paraloom.models.chat import client as chat_client
-from paraloom.models.chat.answers import Answer, Found, Request, Usage, candidates
+from paraloom.models.chat.answers import Answer, Choice, Found, Request, Usage, candidates
 from paraloom.models.chat.client import Clients, asked_pause
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError
@@ -76,6 +76,14 @@ def test_an_answer_that_is_no_candidate_has_a_reason(model: str, reason: str) ->
     assert texts(model) == [(None, reason)]
 
 
+def test_a_prompt_that_is_the_sentence_alone_is_no_copy() -> None:
+    """As for a model that was trained to paraphrase. An answer may contain a short sentence."""
+    generator = ChatGenerator(kind="chat", name="x", base_url="http://h", model="m")
+    answer = Answer(key="key", choices=[Choice(text="Yes, of course it is.")])
+    found = candidates(answer, Request(generator, "Yes", ("Ano", "Yes")))
+    assert found == [("Yes, of course it is.", None)]
+
+
 def test_json_and_half_a_surrogate_pair_become_text() -> None:
     assert texts("surrogate") == [("A dog ? runs in the snow.", None)]
     assert texts("json", response="json", n=2) == [(reworded(PROMPTS[0]), None)] * 2
@@ -129,6 +137,12 @@ def test_the_key_is_sent_and_is_in_no_message(monkeypatch: Patch) -> None:
     monkeypatch.setenv("MY_KEY", "  sk-SECRET-123\n")  # as of a file
     server, _ = ask("good", api_key_env="MY_KEY")
     assert {request["key"] for request in server.requests} == {"sk-secret-123"}
+
+
+def test_a_word_of_an_answer_may_be_the_key(monkeypatch: Patch) -> None:
+    """Servers without keys accept any key, such as `dummy`."""
+    monkeypatch.setenv("OPENAI_API_KEY", "number")
+    assert texts("good") == [(reworded(PROMPTS[0]), None)]
 
 
 def test_only_answers_and_counted_tokens_have_a_cost() -> None:

@@ -319,6 +319,23 @@ def test_the_held_out_part_does_not_depend_on_order_or_files(tmp_path: Path) -> 
     assert len(split.sources) == 20
 
 
+@pytest.mark.parametrize("most", [100, 1_000_000])
+def test_the_subwords_depend_on_the_texts_alone(
+    tmp_path: Path, monkeypatch: Patch, most: int
+) -> None:
+    """Not on chance, although only some lines of large texts are read, and not on the folder."""
+    monkeypatch.setattr(training_data, "_SENTENCES_FOR_PIECES", most)
+    models = []
+    for name in ("one", "other"):
+        (folder := tmp_path / name).mkdir()
+        for side, lines in zip(("source", "reference"), toy_pairs(), strict=True):
+            (folder / side).write_text("\n".join(lines))
+        texts = [folder / "source", folder / "reference"]
+        train_subwords(texts, folder, NmtTrainingOptions(pieces=90), threads=2)
+        models.append((folder / "sentencepiece.model").read_bytes())
+    assert models[0] == models[1]
+
+
 def test_fewer_pieces_where_the_text_has_fewer(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("\n".join(toy_pairs()[0]))

@@ -4,8 +4,10 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,12 +21,17 @@ from numpy.typing import NDArray
 
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import SCORERS, PairScorer
+from paraloom.models.scorers.learned.paragram_similarity import PARAGRAM
 from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.scorers.tokens.ngrams import shared_ngrams
 from paraloom.models.scorers.tokens.repetition import repetition
 from paraloom.models.text.tokens import PairText
+<<<<<<< HEAD
 from paraloom.models.text.vectors import UNKNOWN, WordVectors
 from tests import plain_scoring as plain
+=======
+from paraloom.models.text.vectors import UNKNOWN, WordVectors, load_vectors, write_vectors
+>>>>>>> bugs-models
 from tests.run_helpers import Patch
 from tests.small_encoder import small_encoder
 
@@ -357,9 +364,10 @@ def test_unmatched_words_are_those_that_nothing_resembles() -> None:
 
 
 def test_what_cannot_be_scored_is_said() -> None:
-    assert score([("a " * 32767, "a")])["reference_tokens"].tolist() == [32767]
-    with pytest.raises(UserError, match="a text of 32,768 tokens"):
-        score([("a " * 32768, "a")])
+    long = pa.array(["a " * 32767, "a " * 32768])
+    found = PairScorer(["length_ratio"]).score(long, pa.array(["a", "a"]))
+    assert found["reference_tokens"].tolist() == [32767, 32767]
+    assert found.reasons["reference_tokens"].tolist() == ["", "more than 32,767"]
     with pytest.raises(UserError, match="'bleu' is unknown: choose from content_overlap, "):
         PairScorer(["bleu"])
     for name, scorer in SCORERS.items():
@@ -370,6 +378,22 @@ def test_what_cannot_be_scored_is_said() -> None:
         PairScorer(["reference_score"], **TABLES).score(*[pa.array(["a"])] * 2)
     with pytest.raises(UserError, match="one number per word, but the table has 5"):
         score([("a", "b")], PairScorer(["mean_idf"], idf=VECTORS))
+
+
+def test_a_shared_resource_is_opened_once(tmp_path: Path, monkeypatch: Patch) -> None:
+    opened: list[Path] = []
+
+    def load(path: Path) -> WordVectors:
+        opened.append(path)
+        return load_vectors(path)
+
+    write_vectors(tmp_path / "vectors.txt", VECTORS.words, VECTORS.matrix)
+    for name in (names := ["paragram_similarity", "unmatched_words"]):
+        resource = replace(PARAGRAM, open=load)
+        monkeypatch.setitem(SCORERS, name, replace(SCORERS[name], resource=resource))
+    scorer = PairScorer(names, paragram=tmp_path / "vectors.txt")
+    assert opened == [tmp_path / "vectors.txt"]
+    assert score([("a", "a")], scorer)["unmatched_words"].tolist() == [0]
 
 
 def test_workers_need_no_torch() -> None:

@@ -78,6 +78,7 @@ def test_what_is_changed(kind: str, parse: str, anchor: str, expected: str) -> N
         ("number", ONE, "two year"),  # no plural
         ("number", OLD, "An old man is running."),
         ("negation", OLD, "An old man does not run."),
+        ("negation", OLD, "An old man doesn’t run."),
         ("negation", NOT, "He runs now"),  # mending it makes a paraphrase
         ("negation", OLD.replace("./.", "?/."), "Is an old man running?"),
         ("antonym", TWO, "Two dogs run."),
