@@ -26,12 +26,8 @@ from paraloom.models.scorers.tokens.content_overlap import content_stem
 from paraloom.models.scorers.tokens.ngrams import shared_ngrams
 from paraloom.models.scorers.tokens.repetition import repetition
 from paraloom.models.text.tokens import PairText
-<<<<<<< HEAD
-from paraloom.models.text.vectors import UNKNOWN, WordVectors
-from tests import plain_scoring as plain
-=======
 from paraloom.models.text.vectors import UNKNOWN, WordVectors, load_vectors, write_vectors
->>>>>>> bugs-models
+from tests import plain_scoring as plain
 from tests.run_helpers import Patch
 from tests.small_encoder import small_encoder
 
