@@ -142,7 +142,8 @@ class Predicate:
         if not isinstance(self.value, str):
             # Arrow would convert integers with nulls to floats, which would round large integers.
             values = column.fill_null(0).to_numpy(zero_copy_only=False)
-            return self.holds(values) & column.is_valid().to_numpy(zero_copy_only=False)
+            valid = column.is_valid().to_numpy(zero_copy_only=False)
+            return np.asarray(self.holds(values) & valid)
         equal = pc.equal(column, self._word(column.type)).fill_null(False)
         return np.asarray(equal.to_numpy(zero_copy_only=False) == (self.operator == "="))
 

@@ -246,10 +246,8 @@ def test_both_files_of_a_moses_pair_may_be_empty(tmp_path: Path) -> None:
         (tmp_path / f"{name}.en").write_text(content)
 
     def found(names: str) -> list[str]:
-        sides = {
-            side: f"{tmp_path}/[{names}].{of}"
-            for side, of in (("source", "cs"), ("reference", "en"))
-        }
+        paths = f"{tmp_path}/[{names}]"
+        sides: Paths = {"source": f"{paths}.cs", "reference": f"{paths}.en"}
         return [bitext.name for bitext in find_bitext("moses", sides)]
 
     assert found("abc") == ["2-b.cs"]

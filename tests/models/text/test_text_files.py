@@ -116,6 +116,7 @@ def test_rows_of_csv_are_those_of_rfc_4180() -> None:
     assert rows[:2] == (["a", "b"], ['1, "2"', "x\r\ny"])
     assert rows[2:] == (['"bad"x,'], ["", "král"])
     assert [*map(bool, faults)] == [False, False, True, False]
+    assert [*csv_rows(["sep=;\n", "a;b\n"], ";")] == [(2, ["a", "b"], "")]
     ((*_, fault),) = csv_rows(['"a"b\tc'], "\t")
     assert fault == "no CSV ('tab' expected after '\"')"
 
@@ -138,6 +139,11 @@ def test_a_quote_that_is_not_closed_costs_one_row_of_csv() -> None:
         ("id,text\n1,a dog\n", ","),
         ("sentence 1;sentence 2\n\"a; b\";c, d, e\n", ";"),
         ('en,cs\n"a\nb",c', ","),
+        ("en,cs,\na,b,\n", ","),
+        ("yes,\nno,\n", None),
+        ("en,,cs\na,,b\n", None),
+        ("sep=;\r\nen;cs\r\n", ";"),
+        ('"sep=\t"\nen\tcs\n', "\t"),
         ("Hello, world\nBye, all\n", None),  # sentences
         ("yes,no\nyes\n", None),
         ("id,text\n", None),
