@@ -101,6 +101,7 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
         if re.match(magic, head):
             stream = buffered(_Decoded(path, kind, _DECODERS[kind](stream)))
     head = stream.peek(_SEEN)
+    refuse_pointer(head, path)
     for kind, magic in _NO_TEXT.items():
         if re.match(magic, head, re.DOTALL):
             raise UserError(f"{path}: is {kind}; convert it to UTF-8 text, plain or compressed")
@@ -109,6 +110,12 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
         return recoded(stream, path, kind)
     stream.read(len(mark))
     return stream
+
+
+def refuse_pointer(head: bytes, path: Path | str) -> None:
+    """Raise a UserError if a file begins like a Git LFS pointer, which stands for the real file."""
+    if head.startswith(b"version https://git-lfs.github.com/spec/"):
+        raise UserError(f"{path}: is a Git LFS pointer, not the file itself; run `git lfs pull`")
 
 
 def unpacked(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:

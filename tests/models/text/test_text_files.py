@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from paraloom.models.errors import UserError
+from paraloom.models.nmt.families.subwords import open_subwords
 from paraloom.models.text.files import (
     csv_delimiter,
     csv_rows,
@@ -155,3 +156,13 @@ def test_a_quote_that_is_not_closed_costs_one_row_of_csv() -> None:
 )  # fmt: skip
 def test_what_is_csv(text: str, delimiter: str | None) -> None:
     assert csv_delimiter(text.encode()) == delimiter
+
+
+@pytest.mark.parametrize("name", ["bpecodes", "sentencepiece.model", "tokenizer.json"])
+def test_a_git_lfs_pointer_is_no_text(name: str, tmp_path: Path) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 3\n"
+    (tmp_path / name).write_text(pointer)
+    with pytest.raises(UserError, match=f"{name}: is a Git LFS pointer, not the file itself; run"):
+        open_subwords(tmp_path, [name])
+    with pytest.raises(UserError, match="Git LFS pointer"), opened(tmp_path / name):
+        pass
