@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Sequence
 from functools import partial
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -181,7 +182,8 @@ def _prepare_streams() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     if not isinstance(sys.stderr, Lossy):
-        sys.stderr = Lossy(sys.stderr)
+        # If the shell has closed the standard error stream, the null device takes its place.
+        sys.stderr = Lossy(sys.stderr or Path(os.devnull).open("w"))  # noqa: SIM115
 
 
 def application() -> Any:

@@ -22,6 +22,7 @@ from paraloom.models.text.tokens import as_texts
 from paraloom.pipeline.config.read import parse_config, read_config
 from paraloom.pipeline.run.folder import finished, shards_of
 from paraloom.pipeline.run.make import run_stages
+from paraloom.pipeline.run.notices import notify, of_similarities
 from paraloom.pipeline.run.records import PairsRecord, StageRecord
 from paraloom.pipeline.stages import TARGETS, folder_of, stage_in
 
@@ -153,4 +154,7 @@ def score(
     sources = [source_of(name) for name in scorers if name not in SCORERS]
     names = [name for name in scorers if name in SCORERS] + [source.name for source in sources]
     scorer = PairScorer(names, sources=sources, language=language, **resources)
-    return pa.table(dict(scorer.score(as_texts(references), as_texts(translations))))
+    scores = pa.table(dict(scorer.score(as_texts(references), as_texts(translations))))
+    if (name := "paragram_similarity") in names:
+        notify(of_similarities(scores[name].to_numpy(), "all pairs"))
+    return scores

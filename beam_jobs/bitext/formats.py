@@ -149,8 +149,11 @@ class JsonLines(RecordReader):
     def head(self, path: str) -> tuple[Sequence[Record], Sequence[str]]:
         """Return the objects in the first lines, and the names in the first object."""
         with open_text(path) as stream:
-            lines = stream.read(CHUNK).split(b"\n")[:HEAD]
+            text, is_whole = stream.read(CHUNK), not stream.peek(1)
+        lines = text.split(b"\n")[:HEAD]
         records = [record for line in lines if (record := json_object(line))]
+        if is_whole and not text.strip():
+            return [], []
         if not records:
             raise UserError(f"{path}: none of the first lines is a JSON object")
         return records, list(_names(records[0]))
@@ -256,7 +259,7 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
         try:
             columns, places, kept = reader.describe(first, layout)
         except EmptyFileError:
-            if others or (position == len(units) and not found):
+            if not all(map(_is_empty, others)) or (position == len(units) and not found):
                 raise
             continue
         for path in others:
@@ -274,6 +277,14 @@ def find_bitext(format: Format, paths: Paths, layout: Layout | None = None) -> l
             f"input.keep: {name}: no text or number in the first rows of {found[0].paths[0]}"
         )
     return [replace(bitext, kept=kept) for bitext in found]
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        with open_text(path):
+            return False
+    except EmptyFileError:
+        return True
 
 
 def reader_of(bitext: Bitext) -> BitextReader:

@@ -93,7 +93,8 @@ class User:
         unnoticed. A second Ctrl-C instead of an answer leaves the job running.
         """
         choice = self.options.get_all_options().get("on_interrupt")
-        asks = self.terminal is not None and self.terminal.isatty() and sys.stdin.isatty()
+        streams = self.terminal, sys.stdin
+        asks = all(stream is not None and stream.isatty() for stream in streams)
         if choice is None and self.progress and asks:
             self.progress.stop()
             say("Cancel the job, too? Otherwise it keeps running. [cancel/LEAVE]", self.terminal)

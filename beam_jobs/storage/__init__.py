@@ -10,8 +10,8 @@ written. The error names the path.
 import hashlib
 import os
 import re
-import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -27,6 +27,8 @@ from paraloom.models.files import atomic_file, file_state, kept_digest, temporar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_interrupted = threading.Event()  # set while `several` waits for its threads after Ctrl-C
 
 
 class MissingError(UserError):
@@ -116,7 +118,16 @@ def copy(source: str, target: str) -> None:
     if is_remote(target) and not is_remote(source):
         return _send(Path(source), target)
     with open_file(source) as stream, writing(target) as sink:
-        shutil.copyfileobj(stream, sink, 1 << 23)
+        for chunk in _chunks(stream):
+            sink.write(chunk)
+
+
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the content of a file of any size. After Ctrl-C, raise a KeyboardInterrupt."""
+    while chunk := stream.read(1 << 23):
+        if _interrupted.is_set():
+            raise KeyboardInterrupt
+        yield chunk
 
 
 def exists(path: str) -> bool:
@@ -167,13 +178,18 @@ def _listed(prefix: str, delimiter: str | None = None) -> list[StoredObject]:
 def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Apply `function`, which reads or writes a file, to all items concurrently.
 
-    After an error, running calls are awaited, and calls that have not started are cancelled.
+    After an error, running calls are awaited, and calls that have not started are cancelled. After
+    Ctrl-C, running calls of `file_digest` and `copy` end early.
     """
     futures = [_threads().submit(function, item) for item in items]
     try:
         return [future.result() for future in futures]
+    except KeyboardInterrupt:
+        _interrupted.set()
+        raise
     finally:
         wait([future for future in futures if not future.cancel()])
+        _interrupted.clear()
 
 
 @cache
@@ -222,8 +238,11 @@ def size(path: str) -> int:
 
 def file_digest(path: str) -> str:
     """Return the SHA-256 of a file of any size, in hexadecimal."""
+    sha256 = hashlib.sha256()
     with open_file(path) as stream, _file_errors(path, "read"):
-        return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
+        for chunk in _chunks(stream):
+            sha256.update(chunk)
+    return sha256.hexdigest()
 
 
 def known_digest(path: str) -> str:

@@ -65,8 +65,8 @@ class Predicate:
         if found["word"]:
             return cls(column, found["equals"], found["word"].strip('"'))
         if found["compare"]:
-            return cls(column, found["compare"], float(found["value"]))
-        low, high = float(found["low"]), float(found["high"])
+            return cls(column, found["compare"], _number(found["value"]))
+        low, high = _number(found["low"]), _number(found["high"])
         if low > high:
             raise ValueError(f"{text!r} can never be true: {low:g} is more than {high:g}")
         return cls(column, "in", (low, high))
@@ -140,7 +140,10 @@ class Predicate:
     def holds_in(self, column: pa.Array | pa.ChunkedArray) -> np.ndarray:
         """Return whether each value of a column meets the condition, bool [n]."""
         if not isinstance(self.value, str):
-            return self.holds(column.to_numpy(zero_copy_only=False))
+            # Arrow would convert integers with nulls to floats, which would round large integers.
+            values = column.fill_null(0).to_numpy(zero_copy_only=False)
+            valid = column.is_valid().to_numpy(zero_copy_only=False)
+            return np.asarray(self.holds(values) & valid)
         equal = pc.equal(column, self._word(column.type)).fill_null(False)
         return np.asarray(equal.to_numpy(zero_copy_only=False) == (self.operator == "="))
 
@@ -150,6 +153,11 @@ class Predicate:
             return f"{self.column} {self.operator} " + (self.value if bare else f'"{self.value}"')
         numbers = (repr(number).removesuffix(".0") for number in self.numbers)
         return f"{self.column} {self.operator} {'..'.join(numbers)}"
+
+
+def _number(text: str) -> float:
+    """Return a number. An integer stays an integer, because a float would round large integers."""
+    return int(text) if re.fullmatch(r"[+-]?\d{1,19}", text) else float(text)
 
 
 _SPACE = r"\s\p{Z}"  # RE2's \s contains neither no-break spaces nor U+3000

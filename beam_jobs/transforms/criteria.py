@@ -83,7 +83,7 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
 
 
 def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """Find the rows that only one condition rejects.
+    """Find the rows that only one condition rejects, without rows whose normalised sides are equal.
 
     Returns two arrays. The first array has the index of this condition, or −1 for all other rows,
     int64 [n]. The second array has the distance between the value of the row and the nearest bound
@@ -96,7 +96,9 @@ def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.nda
             away = values[fails].astype(np.float64)[:, None] - np.array(bounds)
             distance[fails] = np.abs(away).min(axis=1)
         failed += fails
-    return np.where(failed == 1, which, -1).astype(np.int64), distance
+    sides = [normalised(table[side].combine_chunks()) for side in TEXTS]
+    same = pc.equal(*sides).to_numpy(zero_copy_only=False)  # `decide` rejects such rows
+    return np.where((failed == 1) & ~same, which, -1).astype(np.int64), distance
 
 
 def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:

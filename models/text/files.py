@@ -67,6 +67,7 @@ column accepts."""
 _SEEN = 512  # bytes inspected to recognise a file type
 NAME = re.compile(r"[^\W\d][\w.:-]*( [\w.:-]+){0,2}")  # a plausible column name
 _LINES = 100  # number of lines that `csv_delimiter` inspects
+_SEPARATOR = re.compile(r'"?sep=([,;|\t])"?\r?\n')  # first line of some CSV files, for Excel
 _TRUNCATED = "unexpected end of data"  # error message of `csv` if the last quote is not closed
 
 
@@ -100,6 +101,7 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
         if re.match(magic, head):
             stream = buffered(_Decoded(path, kind, _DECODERS[kind](stream)))
     head = stream.peek(_SEEN)
+    refuse_pointer(head, path)
     for kind, magic in _NO_TEXT.items():
         if re.match(magic, head, re.DOTALL):
             raise UserError(f"{path}: is {kind}; convert it to UTF-8 text, plain or compressed")
@@ -108,6 +110,12 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
         return recoded(stream, path, kind)
     stream.read(len(mark))
     return stream
+
+
+def refuse_pointer(head: bytes, path: Path | str) -> None:
+    """Raise a UserError if a file begins like a Git LFS pointer, which stands for the real file."""
+    if head.startswith(b"version https://git-lfs.github.com/spec/"):
+        raise UserError(f"{path}: is a Git LFS pointer, not the file itself; run `git lfs pull`")
 
 
 def unpacked(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
@@ -237,9 +245,13 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
 
     A row of several lines has the number of its first line. A valid row has the fault "". The
     format is RFC 4180. If quotes are invalid, the line in which the row begins is its only value,
-    and the next line begins a new row. Empty lines are skipped.
+    and the next line begins a new row. Empty lines and a first line such as `sep=;` are skipped.
     """
     rest, again, read, expected, number = iter(lines), deque[str](), list[str](), 0, 1
+    if _SEPARATOR.fullmatch(first := next(rest, "")):
+        number = 2
+    else:
+        again.append(first)
 
     def source() -> Iterator[str]:
         while line := again.popleft() if again else next(rest, ""):
@@ -273,12 +285,16 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
 def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
     """Guess the delimiter from the first `CHUNK` bytes of a file, or return None for other files.
 
-    `named` means that the file is known to be CSV, for example by its name. Another file may have
-    sentences with commas, so it is CSV only if line 1 has column names, all rows have the same
-    number of columns, and the delimiter is a comma or a semicolon.
+    The first line may name the delimiter, as in `sep=;`. Otherwise, `named` means that the file is
+    known to be CSV, for example by its name. Another file may have sentences with commas, so it is
+    CSV only if line 1 has column names, all rows have the same number of columns, and the delimiter
+    is a comma or a semicolon. The last column may be unnamed, because some programs end each row
+    with a delimiter.
     """
-    text = io.StringIO(head.decode(errors="replace"), newline="")
-    lines = list(islice(text, _LINES))
+    text = head.decode(errors="replace")
+    if found := _SEPARATOR.match(text):
+        return found[1]
+    lines = list(islice(io.StringIO(text, newline=""), _LINES))
     first = re.sub('"[^"]*"', "", "".join(lines[:1]))
     delimiter = max(",;\t", key=first.count)
     if named:
@@ -288,5 +304,7 @@ def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
         del rows[next((i for i, (*_, fault) in enumerate(rows) if _TRUNCATED in fault), -1) :]
     if len(rows) < 2 or "\t" in first or any(fault for *_, fault in rows):
         return None
-    names = {name for name in rows[0][1] if NAME.fullmatch(name)}
-    return delimiter if len(names) == len(rows[0][1]) > 1 else None
+    _, (*names, last), _ = rows[0]
+    names += [last] if last else []
+    named = all(map(NAME.fullmatch, names))
+    return delimiter if named and len({*names}) == len(names) > 1 else None

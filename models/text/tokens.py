@@ -46,16 +46,16 @@ def as_texts(texts: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> pa.Str
     if not isinstance(texts, pa.Array | pa.ChunkedArray):
         try:
             texts = pa.array(texts, pa.string())
-        except (pa.ArrowException, KeyError, UnicodeError) as error:
+        except (pa.ArrowException, KeyError, TypeError, UnicodeError) as error:
             raise UserError(_no_texts(texts)) from error
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     return pc.fill_null(texts.cast(pa.string()), "")
 
 
-def _no_texts(values: Iterable[object]) -> str:
+def _no_texts(values: object) -> str:
     """Describe the first value that is not a text."""
-    for row, value in enumerate(values, 1):
+    for row, value in enumerate(values if isinstance(values, Iterable) else (), 1):
         if not isinstance(value, str | None) or re.search(r"[\ud800-\udfff]", value or ""):
             return f"row {row:,} is {one_line(repr(value))}, which is not a text"
     return f"a {type(values).__name__} is given where a list of texts is needed"

@@ -252,6 +252,8 @@ def _by_line(text: bytes, delimiter: bytes, dim: int, found: int) -> _Words:
         try:
             vectors.append(np.array(values, np.float32).reshape(dim))
             words.append(word.strip().decode())
+        except UnicodeDecodeError as error:
+            raise ValueError(f"word {number:,} is not UTF-8") from error
         except ValueError as error:
             raise ValueError(
                 f"word {number:,}: {line[:60]!r} is not a word with {dim} numbers"

@@ -1,11 +1,13 @@
 """The console that prints the results of commands."""
 
 from collections.abc import Iterable, Sequence
+from typing import BinaryIO, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 
+from paraloom.models.errors import UserError
 from paraloom.models.printing import visible
 
 
@@ -17,6 +19,13 @@ class _Visible(Console):
     ) -> Iterable[Segment]:
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else visible(text), style, control)
+
+
+def binary(stream: TextIO | None, name: str) -> BinaryIO:
+    """Return the binary form of the standard stream `name`, which the shell may have closed."""
+    if stream is None:
+        raise UserError(f"the standard {name} is closed; redirect it to a file or a pipe")
+    return stream.buffer
 
 
 def console(width: int = 120) -> Console:

@@ -109,6 +109,12 @@ JsonFile = Annotated[
 ]
 
 
+def check_apart(json: str | None, output: str | Path, name: str) -> None:
+    """Raise a UserError if `--json` has the path of another output. `name` is its option."""
+    if json and Path(json).resolve() == Path(output).resolve():
+        raise UserError(f"--json {json}: is also the path of {name}; name another file")
+
+
 def beam_options(context: typer.Context, on_interrupt: str | None = None) -> Sequence[str]:
     """Return the options after `--`, followed by `--on_interrupt` if it is set."""
     given: list[str] = context.obj

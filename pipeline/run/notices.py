@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from paraloom.models.embeddings.options import AUTO
 from paraloom.models.languages import ENGLISH, language_name
 from paraloom.models.printing import say
@@ -50,6 +52,14 @@ def of_training(config: Config, pairs: int, *, own_vectors: bool) -> Iterator[st
     if found := [*([few] if pairs < ENOUGH else []), *([starts] if random else [])]:
         remedy = "; set embeddings.initial_vectors" if random else ""
         yield f"embeddings: {'; '.join(found)}{remedy}"
+
+
+def of_similarities(values: np.ndarray, pairs: str) -> Iterator[str]:
+    """Yield a notice if `paragram_similarity` is 0 for all pairs. `pairs` describes the pairs."""
+    if len(values) and not values.any():
+        yield (
+            f"score: paragram_similarity of {pairs} is 0; use vectors for their language and case"
+        )
 
 
 def of_models(languages: Mapping[str, str], data: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from paraloom.models.files import digest
 from paraloom.models.scorers import SCORERS
 from paraloom.models.scorers.pair_scorer import TOKEN_COUNTS
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.run.notices import notify
+from paraloom.pipeline.run.notices import notify, of_similarities
 from paraloom.pipeline.run.records import ScoreRecord, ScorerRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import first_rows, pairs_record, stages
@@ -112,9 +112,9 @@ def make(run: Run, key: str) -> ScoreRecord:
     described = {n: ScorerRecord.model_validate(of, from_attributes=True) for n, of in own.items()}
     record = pairs_record(ScoreRecord, result, **({"scorers": described} if own else {}))
     name = "paragram_similarity"
-    there = name in run.config.score.scorers and "paragram" in resources and record.rows_out
-    if there and not first_rows(run.shards("score"), [name], 10_000)[name].to_numpy().any():
-        notify([f"score: {name} of the first pairs is 0; use vectors for their language and case"])
+    if name in run.config.score.scorers and "paragram" in resources and record.rows_out:
+        values = first_rows(run.shards("score"), [name], 10_000)[name].to_numpy()
+        notify(of_similarities(values, "the first pairs"))
     return record
 
 

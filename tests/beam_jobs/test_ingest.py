@@ -214,12 +214,15 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
     assert again == set(split.receipts[2].paths)
 
 
-def test_a_file_of_empty_lines_ends_the_run_in_ranges_too(
+def test_only_files_of_empty_lines_end_the_run(
     tmp_path: Path, tsv: Callable[..., str], monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(ingest, "_SHARDS_PER_UNIT", 1)
+    empty = tsv("a.gz", *9 * [""])
     with pytest.raises(UserError, match=r"a.gz: no rows"):
-        run([tsv("a.gz", *9 * [""])], tmp_path / "ingest", "czeng20")
+        run([empty], tmp_path / "ingest", "czeng20")
+    result = run([empty, tsv("b", "i\t1\t1\t1\ta\tb"), empty], tmp_path / "both", "czeng20")
+    assert sum(receipt.rows_out for receipt in result.receipts) == 1
 
 
 def objects(path: Path, *rows: tuple[Any, str, str]) -> str:

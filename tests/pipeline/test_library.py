@@ -14,7 +14,7 @@ import pytest
 import paraloom
 from paraloom.pipeline import library
 from paraloom.pipeline.stages import folder_of
-from tests.run_helpers import ROOT, STAGES, Patch, WriteConfig, refuses
+from tests.run_helpers import ROOT, STAGES, Capsys, Patch, WriteConfig, refuses
 
 PAGE = (ROOT / "docs" / "library.md").read_text("utf-8")
 
@@ -117,11 +117,29 @@ def test_what_is_not_there_is_said(place: Path) -> None:
         (pa.array([3]), "row 1 is 3, which is not a text"),
         (["a \ud800"], r"row 1 is 'a \\ud800', which is not a text"),
         (pd.DataFrame({"reference": ["a dog"]}), "a DataFrame is given where a list of texts"),
+        (None, "a NoneType is given where a list of texts is needed"),
+        (3.5, "a float is given where a list of texts is needed"),
     ]
     for texts, message in no_texts:
         with refuses(message):
-            paraloom.score(texts, ["a dog"] * len(texts))
+            paraloom.score(texts, ["a dog"])
     assert paraloom.score([], [])["trigram_overlap"].type == pa.float32()
+
+
+def test_a_notice_if_no_word_has_a_vector(tmp_path: Path, capsys: Capsys) -> None:
+    (tmp_path / "vectors.txt").write_text("Dog 1 2\nCat 2 1\n")
+
+    def similarity(*texts: str) -> object:
+        return paraloom.score(
+            texts, texts, "paragram_similarity", paragram=tmp_path / "vectors.txt"
+        )["paragram_similarity"].to_pylist()
+
+    assert similarity("the bird") == [0]
+    said = "paragram_similarity of all pairs is 0; use vectors for their language and case\n"
+    assert capsys.readouterr().err == f"paraloom: score: {said}"
+    (tmp_path / "vectors.txt").write_text("dog 1 2\ncat 2 1\n")
+    assert similarity("the bird", "the dog") == [0, 1] and similarity() == []
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary("int32", "string")])

@@ -28,7 +28,7 @@ from paraloom.models.text.tokens import moses_tokens
 from paraloom.papers.analyses.moments import Moments
 from paraloom.papers.datasets.contiguous_text import edges
 from paraloom.papers.encoders.gran import GRAN
-from paraloom.pipeline.commands.console import console, number_table
+from paraloom.pipeline.commands.console import binary, console, number_table
 from paraloom.pipeline.commands.options import JsonFile, Model, write_json
 from paraloom.pipeline.run.notices import notify
 
@@ -135,11 +135,12 @@ def command(
 
     Sentences are read from standard input, one per line.
     """
+    lines = binary(sys.stdin, "input")
     encoder, parser = load_encoder(model), Parser(spacy)
     if parser.language not in (encoder.language, "xx"):
         parses, texts = map(language_name, (parser.language, encoder.language))
         notify([f"--spacy: this pipeline parses {parses}, the texts are {texts}"])
-    batches = (pa.array(batch, pa.string()) for batch in line_batches(sys.stdin.buffer))
+    batches = (pa.array(batch, pa.string()) for batch in line_batches(lines))
     norms_by_kind = gate_norms(encoder, parser, batches, max_tokens=max_tokens)._asdict()
     tables, results = [], {}
     for kind, norms in norms_by_kind.items():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.text.files import refuse_pointer
 
 if TYPE_CHECKING:
     import sentencepiece
@@ -135,6 +136,8 @@ def open_subwords(
         raise UserError(
             f"{folder}: the tokeniser is missing from the model folder ({' or '.join(names)})"
         )
+    with in_one_line(f"{path}: cannot be read"), path.open("rb") as stream:
+        refuse_pointer(stream.read(100), path)
     if not path.suffix:
         return MosesBpe(path, *languages)
     if path.suffix == ".json":

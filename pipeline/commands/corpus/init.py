@@ -11,6 +11,7 @@ from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs.bitext import READERS, Layout, Paths, find_bitext, opus
@@ -23,7 +24,7 @@ from paraloom.models.languages import CODES, ENGLISH, language_name, no_code
 from paraloom.models.printing import say, show
 from paraloom.models.structured import parse_yaml
 from paraloom.models.text.files import CHUNK, NAME, PARQUET, csv_delimiter, csv_rows
-from paraloom.models.text.language_identifier import spoken
+from paraloom.models.text.language_identifier import LANGUAGES, may_be, spoken
 from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.corpus.estimate import estimate, job_table
 from paraloom.pipeline.commands.options import argument, option
@@ -108,8 +109,11 @@ def command(
 def _free_run(name: str, out: Path) -> str:
     """Return a run folder that does not exist and that no configuration beside `out` names."""
     stem = re.sub(r"[^\w-]+", "-", name.split(".")[0]) or "mine"
-    beside = (path.read_text("utf-8", "replace") for path in out.absolute().parent.glob("*.y*ml"))
-    named = {run for text in beside for run in re.findall(r"^run: *[\"']?([^\s\"']+)", text, re.M)}
+    named = set[str]()
+    for path in out.absolute().parent.glob("*.y*ml"):
+        with suppress(OSError):
+            text = path.read_text("utf-8", "replace")
+            named.update(re.findall(r"^run: *[\"']?([^\s\"']+)", text, re.M))
     folders = (f"runs/{stem}-{n}" if n > 1 else f"runs/{stem}" for n in count(1))
     return next(run for run in folders if run not in named and not Path(run).exists())
 
@@ -206,6 +210,8 @@ def _format(path: str) -> str:
     # A header contains only names. In a line of two or three words, at least two must be usual
     # names of columns, because such a line may also be a pair of sentences (with an id like s1).
     usual = columns > 3 or (sum(map(_names_column, names)) > 1 and not re.search(rb"\d", line))
+    texts = [text.decode(errors="replace").split("\t") for text in islice(lines, _READ)]
+    usual = usual and (columns > 3 or _may_name_languages(names, texts))
     if 1 < columns == len({*names}) and usual and all(map(NAME.fullmatch, names)):
         if b'"' not in head:
             return "csv"
@@ -219,8 +225,25 @@ def _format(path: str) -> str:
 
 
 def _names_column(word: str) -> bool:
-    is_code = len(word) == 2 and (word.islower() or word.isupper()) and not no_code(word)
-    return is_code or word.lower() in _COLUMNS or word.lower() in CODES
+    return _is_code(word) or word.lower() in _COLUMNS or word.lower() in CODES
+
+
+def _is_code(word: str) -> bool:
+    return len(word) == 2 and (word.islower() or word.isupper()) and not no_code(word)
+
+
+def _may_name_languages(names: list[str], rows: list[list[str]]) -> bool:
+    """Return whether the codes in a line name the language of at least one column.
+
+    Some codes are also words, such as "no". Codes that the identifier does not know are accepted.
+    """
+
+    def is_spoken(place: int, code: str) -> bool:
+        texts = pa.array([row[place] for row in rows if len(row) == len(names)], pa.string())
+        return code not in LANGUAGES or 2 * int(may_be(texts, code).sum()) > len(texts)
+
+    codes = {place: name.lower() for place, name in enumerate(names) if _is_code(name)}
+    return not codes or any(is_spoken(*item) for item in codes.items())
 
 
 def _columns(form: str, paths: list[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import sys
 
+from paraloom.pipeline.commands.console import binary
 from paraloom.pipeline.commands.options import Model
 
 
@@ -11,4 +12,5 @@ def command(model: Model) -> None:
     from paraloom.models.embeddings.applications.embed import embed_lines
     from paraloom.models.embeddings.model import load_encoder
 
-    embed_lines(load_encoder(model).embed, sys.stdin.buffer, sys.stdout.buffer)
+    streams = binary(sys.stdin, "input"), binary(sys.stdout, "output")
+    embed_lines(load_encoder(model).embed, *streams)

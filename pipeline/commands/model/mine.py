@@ -23,7 +23,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import check_writable
 from paraloom.models.printing import show
 from paraloom.models.progress import meter
-from paraloom.pipeline.commands.options import JsonFile, argument, option, write_json
+from paraloom.pipeline.commands.options import JsonFile, argument, check_apart, option, write_json
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 
 _ROWS = 8192
@@ -67,6 +67,7 @@ def command(
     from paraloom.models.embeddings.applications.mining import mine, write_texts
     from paraloom.models.embeddings.applications.opened import open_model
 
+    check_apart(json, output, "--output")
     local = None if storage.is_remote(output) else Path(output)
     if local:
         check_writable(local)

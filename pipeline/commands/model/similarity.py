@@ -4,6 +4,7 @@ import sys
 
 from paraloom.models.embeddings.applications.embed import similarity_lines
 from paraloom.models.embeddings.model import load_encoder
+from paraloom.pipeline.commands.console import binary
 from paraloom.pipeline.commands.options import Model
 
 
@@ -14,5 +15,6 @@ def command(model: Model) -> None:
     products, the score is the dot product. If the model predicts labels, the score is the predicted
     label.
     """
+    streams = binary(sys.stdin, "input"), binary(sys.stdout, "output")
     encoder = load_encoder(model)
-    similarity_lines(encoder.embed, sys.stdin.buffer, sys.stdout.buffer, encoder.compare)
+    similarity_lines(encoder.embed, *streams, encoder.compare)

@@ -10,7 +10,14 @@ from paraloom.beam_jobs import storage
 from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
-from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, option, write_json
+from paraloom.pipeline.commands.options import (
+    JsonFile,
+    Named,
+    RunFolder,
+    check_apart,
+    option,
+    write_json,
+)
 from paraloom.pipeline.release.release import files_of, make_release, push
 from paraloom.pipeline.release.triplets import KINDS, TripletOptions
 
@@ -105,6 +112,7 @@ def command(
         if storage.is_remote(run):
             raise UserError(f"{run}: is in an object store; name a local folder with --out")
         out = Path(run, f"release-{selection}" if selection else "release")
+    check_apart(json, out, "--out")
     kinds = tuple(KINDS) if triplets == "all" else tuple((triplets or "").split(","))
     negatives = TripletOptions(
         kinds=kinds,

@@ -220,6 +220,7 @@ SHARDS = [
     ("parquet", PARQUET.getvalue(), EMPTY.getvalue()),
     ("jsonl", b'{"source": "a", "reference": "b"}', b""),
     ("jsonl", b'{"source": "a", "reference": "b"}', gzip.compress(b"")),
+    ("jsonl", b'{"source": "a", "reference": "b"}', b"\n \n"),
     ("csv", b"source,reference\na,b\n", b"source,reference\n"),
     ("csv", b"source,reference\na,b\n", b"\n\n"),
     ("tmx", TMX % UNIT, TMX % b""),
@@ -237,6 +238,26 @@ def test_some_shards_may_be_empty(tmp_path: Path, form: str, some: bytes, none: 
     assert [block.pairs["source"].to_pylist() for block in read_bitext(bitext)] == [["a"]]
     with pytest.raises(UserError, match=r"/c: no rows, the file is empty"):
         find_bitext(form, [paths[0], paths[2]])
+
+
+def test_both_files_of_a_moses_pair_may_be_empty(tmp_path: Path) -> None:
+    for name, content in (("a", ""), ("b", "x\n"), ("c", "")):
+        (tmp_path / f"{name}.cs").write_text(content)
+        (tmp_path / f"{name}.en").write_text(content)
+
+    def found(names: str) -> list[str]:
+        paths = f"{tmp_path}/[{names}]"
+        sides: Paths = {"source": f"{paths}.cs", "reference": f"{paths}.en"}
+        return [bitext.name for bitext in find_bitext("moses", sides)]
+
+    assert found("abc") == ["2-b.cs"]
+    with pytest.raises(UserError, match=r"/c.cs: no rows, the file is empty"):
+        found("ac")
+    for longer, empty in (("cs", "en"), ("en", "cs")):
+        (tmp_path / f"c.{longer}").write_text("x\n")
+        (tmp_path / f"c.{empty}").write_text("")
+        with pytest.raises(UserError, match=rf"/c.{empty}: no rows, the file is empty"):
+            found("bc")
 
 
 SEGMENTS = [

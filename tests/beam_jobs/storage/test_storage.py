@@ -1,5 +1,6 @@
 """Files on disk and in object stores, their copies and digests, and the answers of generators."""
 
+import _thread
 import gc
 import hashlib
 import io
@@ -8,6 +9,7 @@ import random
 import shutil
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -78,6 +80,30 @@ def test_more_names_than_a_store_lists_at_once(bucket: str) -> None:
     for number in range(1001):  # into moto itself, which is in this process
         s3_backends["123456789012"]["aws"].put_object(name, f"{prefix}/{number:04}", b"x")
     assert storage.names(bucket) == [f"{number:04}" for number in range(1001)]
+
+
+def test_an_interrupt_ends_the_digest_of_a_large_file(tmp_path: Path, monkeypatch: Patch) -> None:
+    (tmp_path / "large").write_bytes(b"x")
+    reads, ended = threading.Event(), threading.Event()
+
+    class Endless(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            reads.set()
+            return b"" if ended.wait(0.01) else b"x"
+
+    monkeypatch.setattr(storage, "open_file", lambda path: Endless())
+
+    def interrupt() -> None:
+        reads.wait(60)
+        _thread.interrupt_main()
+
+    threading.Thread(target=interrupt).start()
+    stop = threading.Timer(30, ended.set)
+    stop.start()
+    with pytest.raises(KeyboardInterrupt):
+        storage.several(storage.file_digest, [str(tmp_path / "large")])
+    stop.cancel()
+    assert not ended.is_set() and not storage._interrupted.is_set()
 
 
 @pytest.mark.parametrize("size", [4, 17 << 20])  # bytes: a part of the first piece, and more

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from paraloom.models.errors import UserError
+from paraloom.models.nmt.families.subwords import open_subwords
 from paraloom.models.text.files import (
     csv_delimiter,
     csv_rows,
@@ -116,6 +117,7 @@ def test_rows_of_csv_are_those_of_rfc_4180() -> None:
     assert rows[:2] == (["a", "b"], ['1, "2"', "x\r\ny"])
     assert rows[2:] == (['"bad"x,'], ["", "král"])
     assert [*map(bool, faults)] == [False, False, True, False]
+    assert [*csv_rows(["sep=;\n", "a;b\n"], ";")] == [(2, ["a", "b"], "")]
     ((*_, fault),) = csv_rows(['"a"b\tc'], "\t")
     assert fault == "no CSV ('tab' expected after '\"')"
 
@@ -138,6 +140,11 @@ def test_a_quote_that_is_not_closed_costs_one_row_of_csv() -> None:
         ("id,text\n1,a dog\n", ","),
         ("sentence 1;sentence 2\n\"a; b\";c, d, e\n", ";"),
         ('en,cs\n"a\nb",c', ","),
+        ("en,cs,\na,b,\n", ","),
+        ("yes,\nno,\n", None),
+        ("en,,cs\na,,b\n", None),
+        ("sep=;\r\nen;cs\r\n", ";"),
+        ('"sep=\t"\nen\tcs\n', "\t"),
         ("Hello, world\nBye, all\n", None),  # sentences
         ("yes,no\nyes\n", None),
         ("id,text\n", None),
@@ -149,3 +156,13 @@ def test_a_quote_that_is_not_closed_costs_one_row_of_csv() -> None:
 )  # fmt: skip
 def test_what_is_csv(text: str, delimiter: str | None) -> None:
     assert csv_delimiter(text.encode()) == delimiter
+
+
+@pytest.mark.parametrize("name", ["bpecodes", "sentencepiece.model", "tokenizer.json"])
+def test_a_git_lfs_pointer_is_no_text(name: str, tmp_path: Path) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 3\n"
+    (tmp_path / name).write_text(pointer)
+    with pytest.raises(UserError, match=f"{name}: is a Git LFS pointer, not the file itself; run"):
+        open_subwords(tmp_path, [name])
+    with pytest.raises(UserError, match="Git LFS pointer"), opened(tmp_path / name):
+        pass

@@ -86,7 +86,7 @@ def test_words_are_only_words(tmp_path: Path) -> None:
             TEXT + "dog 1 inf\n",
             "word 4 is empty, or has a value that is not finite or exceeds 1e12",
         ),
-        (TEXT.encode() + b"\xff\xfe 1 2\n", "is not a word with 2 numbers"),
+        (TEXT.encode() + b"\xff\xfe 1 2\n", "word 4 is not UTF-8"),
         ("3 200000000000\n\n" + TEXT, "has no word vectors of 1 to 65,536 dimensions"),
         (gzip.compress(TEXT.encode() * 100, mtime=0)[:-20], "truncated or corrupt gzip"),
         (binary(WORDS, VALUES)[:-9], "line 1 announces 5 words, but there are 4"),

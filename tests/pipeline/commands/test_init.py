@@ -55,6 +55,10 @@ FILES = {  # whose names say nothing
     "czeng20": {"c": lines(["", *(f"i{a}\t1\t1\t1\t{a}\t{b}" for a, b in BOTH)])},
     "jsonl": {"rows": lines(map(json.dumps, ROWS))},
     "csv": {"table": lines(["id,en,cs", *(f'"{i}","{b}",{a}' for i, (a, b) in enumerate(BOTH))])},
+    "csv of Excel": {
+        "t": lines(["sep=;\r", "cs;en;\r", *(f"{a};{b};\r" for a, b in BOTH)]),
+    },
+    "csv ends": {"t": lines(["cs,en,", *(f"{a},{b}," for a, b in BOTH)])},
     "csv tabs": {
         "t": lines(["id\ten\tcs\tby", *(f"{i}\t{b}\t{a}\tx" for i, (a, b) in enumerate(BOTH))])
     },
@@ -156,6 +160,13 @@ def test_with_a_model_it_estimates(nmt_model: Path, tmp_path: Path, capsys: Caps
     assert "give --model or --from, not both" in capsys.readouterr().err
 
 
+def test_words_that_are_also_language_codes(tmp_path: Path) -> None:
+    rows = ["no\tit\tde", *(f"{n}\t{a}\t{b}" for n, (a, b) in enumerate(BOTH))]
+    (tmp_path / "a").write_bytes(lines(rows))
+    options, seen = find_input([str(tmp_path / "a")])
+    assert (options["format"], seen.rows) == ("tsv", 4)
+
+
 @pytest.mark.parametrize("english", [True, False])
 def test_an_installed_sentence_model(english: bool, tmp_path: Path, monkeypatch: Patch) -> None:
     german = ("Ein Hund läuft im Schnee.", "Ein Mann spielt Gitarre.", "Kinder essen Eis.")
@@ -208,7 +219,7 @@ def test_sections_of_another_config(tmp_path: Path, capsys: Capsys) -> None:
         ),
         ({"a": '{"x": "A dog runs.", "y": 2}\n'}, "a: no two columns with text in two languages"),
         ({"a": '<tmx><body><tu><tuv xml:lang="en"/></tu></body></tmx>'}, "not in two languages"),
-        ({"a.csv": "sep=;\nid;cs;en\n1;A;B\n"}, "in line 1 (line 2: 3 columns instead of 2)"),
+        ({"a.csv": "id;cs\n1;A;B\n"}, "in line 1 (line 2: 3 columns instead of 2)"),
         ({"a.csv": 'cs,en\nA,B\n"C,D\n'}, "in line 1 (line 3: no CSV (unexpected end of data))"),
         ({"a": ""}, "a: no rows, the file is empty"),
         ({}, "none: cannot be read (No such file"),
@@ -228,6 +239,7 @@ def test_each_proposes_a_run_of_its_own(capsys: Capsys) -> None:
         Path(name).write_bytes(FILES["tsv"]["some.txt"])
         files[name] = f"{len(files)}.yaml"
     Path("runs/pairs-2").mkdir(parents=True)
+    Path("folder.yaml").mkdir()
     for name, out in files.items():
         assert main(["init", name, "--out", out]) == 0
     found = [yaml.safe_load(Path(out).read_text())["run"] for out in files.values()]

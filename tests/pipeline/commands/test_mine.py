@@ -66,6 +66,16 @@ def test_text_parquet_and_results(
     ]
 
 
+def test_json_and_pairs_need_two_files(tmp_path: Path, encoder: str, capsys: Capsys) -> None:
+    same = str(tmp_path / "m")
+    arguments = [str(write(tmp_path)), "--model", encoder, "--output", same, "--json", same]
+    said = f"paraloom: --json {same}: is also the path of --output; name another file"
+    assert refusal(capsys, "mine", *arguments) == said
+    assert not Path(same).exists()
+    run = [str(tmp_path), "--out", same, "--json", same]
+    assert "is also the path of --out; name another file" in refusal(capsys, "publish", *run)
+
+
 @pytest.mark.parametrize(
     ("text", "left_out"),
     [
