@@ -10,7 +10,14 @@ from paraloom.beam_jobs import storage
 from paraloom.models.embeddings.applications.hard_negatives import Bounds
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
-from paraloom.pipeline.commands.options import JsonFile, Named, RunFolder, option, write_json
+from paraloom.pipeline.commands.options import (
+    JsonFile,
+    Named,
+    RunFolder,
+    check_unused,
+    option,
+    write_json,
+)
 from paraloom.pipeline.release.release import files_of, make_release, push
 from paraloom.pipeline.release.triplets import KINDS, TripletOptions
 
@@ -25,6 +32,7 @@ class Published(BaseModel):
 
 
 def command(
+    context: typer.Context,
     run: RunFolder,
     selection: Named = "",
     out: Annotated[
@@ -101,6 +109,10 @@ def command(
     """
     if send and repo is None:
         raise UserError("--push: needs a data set to upload to; give --repo OWNER/NAME")
+    if triplets is None:
+        bounds = ("min_score", "max_score", "relative_margin")
+        own = ("model", "cross_encoder", "spacy", "wordnet")
+        check_unused(context, "--triplets", *bounds, *(f"triplets_{name}" for name in own))
     if out is None:
         if storage.is_remote(run):
             raise UserError(f"{run}: is in an object store; name a local folder with --out")
