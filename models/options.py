@@ -35,6 +35,7 @@ class InputPath:
     copied: bool = True  # whether the path is copied from an object store before a stage reads it
     checked: bool = True  # whether the path must exist when a run starts
     hub: bool = False  # whether a name on the Hugging Face Hub is allowed, too
+    package: bool = False  # whether the name of an installed package is allowed, too
     keyword: str | None = None  # an allowed value that is not a path
 
     def __get_pydantic_json_schema__(

@@ -161,15 +161,16 @@ def table(folder: Path, stage: str, *columns: str) -> pa.Table:
 
 def rewrite(folder: Path, stage: str, change: Callable[[pa.Table], pa.Table]) -> None:
     """Replace the rows of a finished stage, as if the run had made the changed rows."""
-    place = str(folder / "run" / folder_of(stage))
+    place, rows = str(folder / "run" / folder_of(stage)), 0
     for receipt in receipts(place):
         (shard,) = receipt.shards
         path, made = Path(shard.path), change(read_shard(shard))
         path.unlink()
         new = write_shard(str(path.with_name(f"{shard.name}.parquet")), made, unique=True)
         write_receipt(place, receipt.model_copy(update={"shards": (new,)}))
+        rows += new.rows
     with changed_manifest(folder) as content:
-        content["stages"][stage]["digest"] = _digest(receipts(place))
+        content["stages"][stage] |= {"digest": _digest(receipts(place)), "rows_out": rows}
 
 
 @contextmanager

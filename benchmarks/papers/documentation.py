@@ -27,6 +27,7 @@ from paraloom.papers.systems import OURS
 from paraloom.pipeline.cli import COMMANDS, PAPERS, Command, application
 from paraloom.pipeline.commands.corpus.estimate import Estimated
 from paraloom.pipeline.commands.corpus.select import Counted
+from paraloom.pipeline.commands.model.evaluate import Evaluated
 from paraloom.pipeline.commands.model.mine import Mining
 from paraloom.pipeline.commands.run.agreement import Agreement
 from paraloom.pipeline.commands.run.compare import Comparisons
@@ -57,6 +58,7 @@ FORMS: dict[str, TypeAdapter[Any]] = {
     "agreement": TypeAdapter(Agreement),
     "publish": TypeAdapter(Published),
     "doctor": TypeAdapter(Doctor),
+    "evaluate": TypeAdapter(Evaluated),
     "mine": TypeAdapter(Mining),
 }
 """The types of the results that commands write with `--json`."""

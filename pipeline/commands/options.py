@@ -48,6 +48,18 @@ def _check_replaceable(file: Path) -> None:
                 raise UserError(f"--json {file}: would replace other data; name another file")
 
 
+def check_unused(context: typer.Context, partner: str, *options: str) -> None:
+    """Raise a UserError if the user gave an option that has no effect without `partner`.
+
+    `options` are names of parameters, such as `source_language`.
+    """
+    for name in options:
+        source = context.get_parameter_source(name)
+        if source and source.name != "DEFAULT":
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{context.info_name}: {flag} has no effect without {partner}")
+
+
 def _connected(context: typer.Context, run: str) -> str:
     from paraloom.beam_jobs.engine.options import connect
 

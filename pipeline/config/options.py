@@ -18,12 +18,12 @@ from paraloom.models.embeddings.options import (
 from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
-from paraloom.models.options import InputFile, Options
+from paraloom.models.options import InputFile, InputPath, Options
 from paraloom.models.scorers import ENCODER, SCORERS
 from paraloom.models.scorers.columns import ColumnScorer
 from paraloom.models.scorers.plugins import ScorerSource, column_of, installed, source_of
 from paraloom.pipeline.config.input import InputGlob, InputOptions
-from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions, UncheckedFile
+from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
 MODEL_KEYS |= {"no_antonyms": "wordnet", "same_roles": "spacy"}
@@ -57,9 +57,9 @@ class ScoreOptions(Options):
     """Number type of the weights of sentence_model and cross_encoder_model. auto: float16 on a GPU,
     float32 on a CPU. int8: 8 bits on a CPU, for networks like BERT. int8 is two to three times as
     fast as float32. With MiniLM, int8 moves one pair in eight to another decile."""
-    spacy: UncheckedFile | None = None
+    spacy: Annotated[str, InputPath(package=True)] | None = None
     """Name or folder of a spaCy pipeline with a parser, for same_roles."""
-    wordnet: UncheckedFile | None = None
+    wordnet: InputFile | None = None
     """Folder of WordNet, for no_antonyms. Debian's package wordnet-base installs WordNet in
     /usr/share/wordnet."""
     resources: dict[str, InputFile] = Field(default={})

@@ -8,9 +8,8 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from paraloom.beam_jobs.transforms.conditions import Predicate
 from paraloom.beam_jobs.transforms.criteria import Criteria, PerSource
-from paraloom.models.options import Count, Fraction, InputPath, Nearness, Options
+from paraloom.models.options import Count, Fraction, InputFile, InputPath, Nearness, Options
 
-UncheckedFile = Annotated[str, InputPath(checked=False)]
 HubModel = Annotated[str, InputPath(copied=False, hub=True)]
 
 CHOSEN = ("auto", "judged")
@@ -44,7 +43,7 @@ class SelectOptions(Options):
     good: Annotated[float, Field(gt=0, le=100)] = 70.0
     """Least label of a good pair, from 0 to 100. `by: judged` and the measured precision of the
     corpus use this key. If several people judged a pair, its label is the mean of their labels."""
-    labelled: UncheckedFile | list[UncheckedFile] | None = None
+    labelled: InputFile | list[InputFile] | None = None
     """Labelled pairs for `by: auto` and `loop.rounds` in the format of STS: a file, a folder, or a
     list of files and folders."""
     auto: AutoOptions = AutoOptions()

@@ -1,5 +1,7 @@
 """Writes the records of a run while it runs: run.json, manifest.json, and each `_stage.json`."""
 
+import os
+import socket
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -49,7 +51,8 @@ class Journal:
         """Record that a stage has started."""
         step.run.records.pop(step.stage.name, None)
         storage.remove(storage.join(step.run.folder(step.stage.name), STAGE_RECORD))
-        self.record.under_way = UnderWay(stage=step.path, since=round(time.time(), 3))
+        since, launcher = round(time.time(), 3), f"{socket.gethostname()}:{os.getpid()}"
+        self.record.under_way = UnderWay(stage=step.path, since=since, launcher=launcher)
         self.save()
 
     def submitted(self, job: RemoteJob) -> None:

@@ -1,9 +1,10 @@
 """Runs the stages of a run that are not up to date."""
 
+import re
 import shutil
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -86,7 +87,7 @@ def run_stages(
                 _plan_repair(error, needed, state)
             except UserError:
                 if journal.record.stages:
-                    with suppress(Exception):  # report the first error
+                    with suppress(UserError, OSError):  # report the first error
                         write_pages(config.run, recorded(journal.record))
                 raise
         remove_local_copies(config.run)
@@ -123,10 +124,12 @@ def remote_paths(config: Config) -> list[str]:
 
 def check(config: Config, steps: Sequence[PlannedStage]) -> None:
     """Check, before any stage runs, that the input files exist and that all stages can run."""
-    names = config.files(lambda mark: mark.hub)
+    names, packages = config.files(lambda mark: mark.hub), config.files(lambda mark: mark.package)
     for key, path in config.files(lambda mark: mark.checked).items():
         # Only the first file of several checkpoints is checked.
         first = path.partition(".pt:")[0] + ".pt" * (".pt:" in path)
+        if key in packages and "/" not in path:
+            continue
         if not remote.exists(first) and not (key in names and is_hub_name(path)):
             is_name = key in names and not Path(path).is_absolute() and not storage.is_remote(path)
             on_hub = "; a model of the Hub is named owner/name or owner/name@revision"
@@ -135,10 +138,34 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
             )
     checks = {}  # each check runs once, since rounds share the run's configuration
     for step in steps:
-        own = step.run.config if step.run.place.startswith("selections/") else config
-        checks[step.stage.check, id(own)] = own
-    for (check_stage, _), of in checks.items():
-        check_stage(of)
+        named = step.run.place.startswith("selections/")
+        own, place = (step.run.config, step.run.place) if named else (config, "")
+        checks[step.stage.check, place] = own
+    for (check_stage, place), of in checks.items():
+        with _errors_of(of, place):
+            check_stage(of)
+
+
+@contextmanager
+def _errors_of(config: Config, place: str) -> Iterator[None]:
+    """If `place` is a named selection, let errors name the selection and the keys that it sets."""
+    try:
+        yield
+    except UserError as error:
+        kind, _, name = place.partition("/")
+        if kind != "selections" or isinstance(error, DamagedError):
+            raise
+        named, own = f"select.named.{name}", config.select.selections[name].model_fields_set
+
+        def key(found: re.Match[str]) -> str:
+            return f"{named}.{found[1]}" if found[1] in own else found[0]
+
+        notes = [re.sub(r"\bselect\.(\w+)", key, of) for of in getattr(error, "__notes__", ())]
+        text = re.sub(r"\bselect\.(\w+)", key, str(error))
+        start = "" if any(of.startswith(named) for of in (*notes, text)) else f"{named}: "
+        forget = f"`--set {named}=null` removes it from the run"
+        error.__notes__, error.args = notes, (f"{start}{text}; {forget}",)
+        raise
 
 
 @dataclass(slots=True)
@@ -173,15 +200,8 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
             drop_receipts(run.folder(stage.name))
         forget_peak()
         started = time.monotonic()
-        try:
-            with listening(journal.submitted):
-                record = stage.make(run, key)
-        except UserError as error:
-            kind, _, name = run.place.partition("/")
-            if kind != "selections" or isinstance(error, DamagedError):
-                raise
-            forget = f"`--set select.named.{name}=null` removes it from the run"
-            raise UserError(f"select.named.{name}: {error}; {forget}") from error
+        with _errors_of(run.config, run.place), listening(journal.submitted):
+            record = stage.make(run, key)
         if step.key() != key:
             drop_receipts(run.folder(stage.name))
             raise UserError(

@@ -227,6 +227,7 @@ class UnderWay(Lenient):
     stage: str
     since: float  # seconds since the epoch
     jobs: list[RemoteJob] = []
+    launcher: str = ""  # host and process id of the command
 
 
 Kind = TypeVar("Kind", bound=StageRecord)

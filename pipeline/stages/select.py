@@ -21,6 +21,7 @@ from paraloom.beam_jobs.transforms.corpus_text import tsv_path, tsv_state
 from paraloom.beam_jobs.transforms.criteria import Criteria
 from paraloom.beam_jobs.transforms.equal_texts import row_hash
 from paraloom.models.errors import UserError
+from paraloom.models.files import CARD
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.run.records import PairsRecord
@@ -56,12 +57,13 @@ def make(run: Run, key: str) -> PairsRecord:
     """Select pairs. Raise a UserError if no pair is selected."""
     from paraloom.beam_jobs import select
 
-    earlier = np.empty(0, np.uint64)
+    earlier, place = np.empty(0, np.uint64), run.folder("select")
     with suppress(UserError):  # the earlier corpus is damaged or missing
-        ended = storage.exists(compacted(place := run.folder("select")))
+        ended = storage.exists(compacted(place))
         earlier = np.concatenate([earlier, *_hashed_ids(receipts(place) if ended else ())])
+    storage.remove(storage.join(place.rpartition("/")[0], CARD))  # describes the earlier corpus
     work = units(run.shards(RANKED), key)
-    result = select.run(work, run.folder("select"), criteria(run), run.arguments)
+    result = select.run(work, place, criteria(run), run.arguments)
     record = pairs_record(PairsRecord, result)
     if not record.rows_out:
         counts = ", ".join(f"{rows:,} {reason}" for reason, rows in record.rejected.items())
@@ -71,7 +73,7 @@ def make(run: Run, key: str) -> PairsRecord:
     sides = (side.chunk(0) for side in some.columns)
     f1 = PairScorer(["unigram_f1"], language=run.language).score(*sides)["unigram_f1"]
     record.unigram_f1 = round(float(np.median(f1)), 3)
-    record.text = tsv_state(tsv_path(run.folder("select")))
+    record.text = tsv_state(tsv_path(place))
     if len(earlier):
         record.earlier = len(earlier)
         record.still = _common(earlier, _hashed_ids(result.receipts))

@@ -210,16 +210,14 @@ def test_declared_files_by_key(tmp_path: Path) -> None:
         "embeddings={task: phrases, phrases: {table: t}, context: {text: [c]}}",
         "score.spacy=en",
     )
-    checked = {"nmt.model": "m", "embeddings.phrases.table": "t"}
+    checked = {"nmt.model": "m", "embeddings.phrases.table": "t", "score.spacy": "en"}
+    checked |= {"select.labelled[0]": "l1", "select.labelled[1]": "l2"}
     assert config.files(lambda mark: mark.checked) == checked
     assert config.files() == {
         **checked,
         "input.paths.source[0]": "s1",
         "input.paths.source[1]": "s2",
         "input.paths.reference": "r",
-        "select.labelled[0]": "l1",
-        "select.labelled[1]": "l2",
-        "score.spacy": "en",
     }
 
 

@@ -25,6 +25,10 @@ def test_no_pair_is_an_error_before_anything_is_trained(a_run: Path, capsys: Cap
         assert "not trigram_overlap > 1" in said[-1]
         assert not [line for line in said if line.startswith("embeddings")]
     assert not (a_run / "run/embeddings").exists()
+    card = a_run / "run/README.md"
+    assert not card.exists()  # the earlier corpus is gone
+    assert again("select", a_run) == 0 and card.exists()
+    assert main([*command, "--", "--direct_num_workers", "1"]) == 2
     assert "not trigram_overlap" in (a_run / "run/report/index.html").read_text("utf-8")
 
 

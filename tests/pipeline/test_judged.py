@@ -39,6 +39,13 @@ def test_it_says_what_to_run_first(a_run: Path, write_config: WriteConfig, capsy
     assert f"{a_run}/run has no judgments yet; run `paraloom bucket`" in line
     assert f"then `paraloom judge {a_run}/run`" in line
     assert again("bucket", a_run) == 0
+    write_config(a_run, select={"named": {"z": {"by": "judged"}}})
+    assert again("select", a_run, "--name", "z") == 2
+    said = f"{a_run}/run has no judgments yet; "
+    assert f"paraloom: select.named.z.by: judged: {said}" in capsys.readouterr().err
+    write_config(a_run, select={"by": "judged", "named": {"z": {"size": 5}}})
+    assert again("select", a_run, "--name", "z") == 2
+    assert f"paraloom: select.named.z: select.by: judged: {said}" in capsys.readouterr().err
 
 
 def test_it_selects_the_deciles_of_the_cut(a_run: Path, runs: Runs) -> None:

@@ -14,6 +14,7 @@ from paraloom.models.nmt import NmtOptions
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.scorers import PairScorer
 from paraloom.models.text.vectors import open_vectors
+from paraloom.pipeline.run.make import check
 from paraloom.pipeline.run.plan import PlannedStage
 from paraloom.pipeline.run.records import IdfRecord
 from paraloom.pipeline.run.run import Run
@@ -107,6 +108,18 @@ def test_a_model_that_is_read_where_it_is(tmp_path: Path, name: str) -> None:
     assert PlannedStage(run, stage).is_up_to_date(PlannedStage(run, stage).key())
     (folder / "meta.json").write_text("{ }")
     assert not PlannedStage(run, stage).is_up_to_date(PlannedStage(run, stage).key())
+
+
+@pytest.mark.parametrize("key", ["score.spacy", "score.wordnet", "score.idf", "select.labelled"])
+def test_a_path_must_exist_even_if_no_stage_reads_it(tmp_path: Path, key: str) -> None:
+    config = ingested(tmp_path, REFERENCES).config
+    config = config.replace(nmt=config.nmt.replace(model=None))
+    section, name = key.split(".")
+    changed = getattr(config, section).replace(**{name: "/nofile"})
+    with pytest.raises(UserError, match=f"{key}: /nofile does not exist"):
+        check(config.replace(**{section: changed}), [])
+    package = config.score.replace(spacy="en_core_web_sm")
+    check(config.replace(score=package), [])
 
 
 def test_the_licence_in_a_models_card(tmp_path: Path) -> None:

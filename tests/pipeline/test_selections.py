@@ -249,6 +249,11 @@ def test_a_dry_run_needs_deciles_of_this_configuration(a_run: Path, capsys: Caps
     assert "--dry-run needs the stage bucket of this configuration" in capsys.readouterr().err
     assert again("select", a_run, "--show", "3") == 2
     assert "--show and --json need --dry-run" in capsys.readouterr().err
-    labelled = ["--set", "select.labelled=x.tsv", "--set", "select.by=auto"]
+    labelled = [f"select.labelled={a_run}/x.tsv", "select.by=auto"]
+    with pytest.raises(UserError, match=r"select.labelled: .*x.tsv does not exist"):
+        scored(read(a_run, *labelled))
+    (a_run / "x.tsv").write_text("5\ta dog\ta hound\n1\ta dog\ta cat\n")
     with pytest.raises(UserError, match="needs the stage auto_select"):
-        scored(read(a_run, *labelled[1::2]))
+        scored(read(a_run, *labelled))
+    with pytest.raises(UserError, match=r"select.exclude\[0\]: nowhere.tsv does not exist"):
+        scored(read(a_run, "select.exclude=[nowhere.tsv]"))

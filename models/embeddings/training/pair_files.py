@@ -63,7 +63,7 @@ def _files(source: PairsOptions) -> Iterator[Path]:
 def _read_parquet(columns: list[str | int], path: Path) -> Iterator[list[pa.StringArray]]:
     with opened_parquet(str(path)) as file:
         names = flat(file.schema_arrow.empty_table()).column_names
-        wanted = [names[at] for at in _positions(columns, names)]
+        wanted = [names[at] for at in _positions(columns, names, "the columns are")]
         for batch in file.iter_batches(_ROWS, columns=wanted):
             with in_one_line(f"{path}: {' or '.join(wanted)} cannot be read as text"):
                 found = flat(pa.table(batch)).select(wanted).combine_chunks().columns
@@ -79,7 +79,8 @@ def _read_text(columns: list[str | int], path: Path) -> Iterator[list[pa.StringA
     if names == _BY_NAME and first[0] and not {*names} & {*first[1]}:
         columns, names = [1, 2, *columns[2:]], []
     with reading(f"{path}, row {first[0]}"):
-        positions = _positions(columns, first[1])
+        unnamed = "use numbers if this row does not name the columns:"
+        positions = _positions(columns, first[1], unnamed if first[0] else "the columns are")
     rows = chain([first] if first[0] and not names else [], lines)
     while block := list(islice(rows, _ROWS)):
         found = []
@@ -93,10 +94,17 @@ def _read_text(columns: list[str | int], path: Path) -> Iterator[list[pa.StringA
         yield [pa.array(column, pa.string()) for column in zip(*found, strict=True)]
 
 
-def _positions(columns: list[str | int], names: list[str]) -> list[int]:
-    """Convert column names, or column numbers from 1, to indices from 0."""
-    numbers = [names.index(c) + 1 if isinstance(c, str) and c in names else c for c in columns]
-    for number in numbers:
-        if not isinstance(number, int) or number > len(names):
-            raise UserError(f"no column {number!r}; the columns are {', '.join(names)[:200]}")
-    return [int(number) - 1 for number in numbers]
+def _positions(columns: list[str | int], names: list[str], what: str) -> list[int]:
+    """Convert column names, or column numbers from 1, to indices from 0.
+
+    In errors, `what` introduces the names.
+    """
+    found = []
+    for column in columns:
+        if isinstance(column, str) and column not in names:
+            raise UserError(f"no column {column!r}; {what} {', '.join(names)[:200]}")
+        number = column if isinstance(column, int) else names.index(column) + 1
+        if number > len(names):
+            raise UserError(f"no column {number}; number of columns: {len(names)}")
+        found.append(number - 1)
+    return found

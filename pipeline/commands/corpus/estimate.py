@@ -30,6 +30,7 @@ from paraloom.pipeline.commands.options import (
     ConfigFile,
     JsonFile,
     beam_options,
+    check_unused,
     option,
     write_json,
 )
@@ -105,6 +106,8 @@ def command(
     With --rows-per-second, the sample has 200 rows. Training and start-up times are not included.
     A line below the table lists all stages that are not included.
     """
+    if rows_per_second is None:
+        check_unused(context, "--rows-per-second", "device")
     run, arguments = read_config(config, changes or ()), beam_options(context)
     connect(arguments, [run.run])
     elsewhere = (rows_per_second, device) if rows_per_second else None

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import typer
 
 from paraloom.beam_jobs.bitext import READERS, Layout, Paths, find_bitext, opus
 from paraloom.beam_jobs.bitext.lines import file_errors, open_text
@@ -27,7 +28,7 @@ from paraloom.models.text.files import CHUNK, NAME, PARQUET, csv_delimiter, csv_
 from paraloom.models.text.language_identifier import LANGUAGES, may_be, spoken
 from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.corpus.estimate import estimate, job_table
-from paraloom.pipeline.commands.options import argument, option
+from paraloom.pipeline.commands.options import argument, check_unused, option
 from paraloom.pipeline.config.read import SAMPLE, is_sample, parse_config
 from paraloom.pipeline.pages.render import environment
 from paraloom.pipeline.stages import back_translate
@@ -42,6 +43,7 @@ _ENCODERS = "all-MiniLM-L6-v2", "paraphrase-multilingual-MiniLM-L12-v2"
 
 
 def command(
+    context: typer.Context,
     files: Annotated[
         list[str], argument("FILES…", "Files of a bitext (both sides for Moses), or opus:NAME.")
     ],
@@ -66,6 +68,8 @@ def command(
     if out.exists():
         raise UserError(f"{out}: already exists; name another file with --out")
     codes, named = (source_language, target_language), files[0].startswith(_OPUS)
+    if not named:
+        check_unused(context, "opus:NAME", "source_language", "target_language")
     options, seen = _opus(files, codes) if named else find_input(files)
     text = "# From `paraloom init`; all keys: `paraloom corpus --help`, docs/configuration.md.\n"
     text += f"run: {_free_run(Path(files[0]).name, out)}\ninput:\n"

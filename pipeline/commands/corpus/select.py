@@ -28,7 +28,7 @@ from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.selection import CHOSEN
 from paraloom.pipeline.run import make as runs
 from paraloom.pipeline.run.folder import check_selection, with_selections
-from paraloom.pipeline.run.plan import outdated, plan
+from paraloom.pipeline.run.plan import closure, outdated, plan
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import RANKED
 from paraloom.pipeline.stages.select import criteria as criteria_of
@@ -96,12 +96,14 @@ def scored(config: Config, name: str = "") -> tuple[list[Shard], Criteria]:
     config = with_selections(config)
     place = check_selection(config.run, config.select.selections, name)
     whole = Run.open(config)
-    run, stale = whole.children[place] if place else whole, outdated(plan(whole))
+    run, steps = whole.children[place] if place else whole, plan(whole)
+    stale = outdated(steps)
     by = run.config.select.by
     wanted = [RANKED, *([{"auto": "auto_select"}.get(by, by)] if by in CHOSEN else [])]
     wanted += ["exclude"] * bool(config.select.exclude)
     for stage in wanted:
         if stage not in run.owner(stage).records or run.path(stage) in stale:
+            runs.check(config, closure(map(run.path, wanted), steps))
             remedy = "`paraloom bucket`" if stage == RANKED else "`paraloom select`"
             raise UserError(
                 f"{config.run}: --dry-run needs the stage {stage} of this configuration; "

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
+from pydantic import BaseModel
 
 from paraloom.models.embeddings.applications.evaluation import check_distinct, evaluate_models
 from paraloom.models.embeddings.applications.opened import cost, open_model
@@ -12,6 +13,73 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.console import console
 from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, option, write_json
 from paraloom.pipeline.run.notices import notify, of_models
+
+
+class Correlations(BaseModel):
+    """The correlations of a model with the labels, × 100. An undefined correlation is None."""
+
+    pearson: float | None
+    spearman: float | None
+
+
+class EvaluatedData(BaseModel):
+    """The results on a data set."""
+
+    pairs: int
+    unscored: int
+    models: dict[str, Correlations]
+
+
+class EvaluatedYear(BaseModel):
+    """The results on a year of STS, the STS Benchmark or SICK."""
+
+    data_sets: dict[str, EvaluatedData]
+    missing: list[str]
+    mean: dict[str, Correlations] | None = None  # only for years of STS
+
+
+class MtebTask(BaseModel):
+    """A task of MTEB, and the number of its pairs that were found."""
+
+    task: str
+    pairs: int
+    complete: bool
+
+
+class Mteb(BaseModel):
+    """The results by MTEB's protocol."""
+
+    results: dict[str, dict[str, float | None]]
+    tasks: dict[str, MtebTask]
+
+
+class Protocols(BaseModel):
+    """The results by protocols other than Paraloom's own."""
+
+    mteb: Mteb
+
+
+class ModelCost(BaseModel):
+    """The fields of `paraloom.models.embeddings.applications.opened.Cost`."""
+
+    sentences_per_second: float
+    batch_size: int
+    bytes_on_disk: int
+
+
+class Costs(BaseModel):
+    """The costs of the models."""
+
+    models: dict[str, ModelCost]
+
+
+class Evaluated(BaseModel):
+    """The JSON form of `paraloom evaluate`."""
+
+    models: list[str]
+    groups: dict[str, EvaluatedYear]
+    protocols: Protocols
+    costs: Costs
 
 
 def command(
@@ -43,4 +111,4 @@ def command(
     table.add_row("size on disk, MB", "", *(f"{each.bytes_on_disk / 1e6:,.1f}" for each in costs))
     console().print(table)
     by_model = {name: each._asdict() for name, each in zip(model, costs, strict=True)}
-    write_json(json, report.json() | {"costs": {"models": by_model}})
+    write_json(json, Evaluated.model_validate(report.json() | {"costs": {"models": by_model}}))

@@ -8,7 +8,15 @@ from paraloom.beam_jobs.engine.options import connect
 from paraloom.beam_jobs.engine.shards import read_shard
 from paraloom.models.errors import UserError, reading
 from paraloom.pipeline.commands.console import console, number_table
-from paraloom.pipeline.commands.options import JsonFile, argument, beam_options, option, write_json
+from paraloom.pipeline.commands.options import (
+    JsonFile,
+    argument,
+    beam_options,
+    check_unused,
+    option,
+    write_json,
+)
+from paraloom.pipeline.config.selection import SelectOptions
 from paraloom.pipeline.judging import describe
 from paraloom.pipeline.judging.agreement import (
     JudgedPairs,
@@ -21,6 +29,8 @@ from paraloom.pipeline.judging.agreement import (
 from paraloom.pipeline.judging.cuts import ENOUGH, AgreementRecord
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
+
+_USUAL = SelectOptions()  # its defaults are also the defaults of options
 
 
 class Agreement(AgreementRecord):
@@ -49,14 +59,15 @@ def command(
         ),
     ] = None,
     precision: Annotated[
-        list[float] | None, option("P", "Least precision of a cut. Repeatable. Default: 0.9.")
+        list[float] | None,
+        option("P", f"Least precision of a cut. Repeatable. Default: {_USUAL.precision:g}."),
     ] = None,
     good: Annotated[
         float | None,
         option(
             "LABEL",
-            "Least label of a good pair, from 0 to 100. Default: the run's select.good, or 70 with "
-            "--labels.",
+            "Least label of a good pair, from 0 to 100. Default: the run's select.good, or "
+            f"{_USUAL.good:g} with --labels.",
             min=0.01,
             max=100,
         ),
@@ -75,12 +86,13 @@ def command(
     A cut keeps some deciles of a score. For each --precision, print the cut that reaches this
     precision with the most pairs.
     """
-    wanted = list(dict.fromkeys(precision or [0.9]))
+    wanted = list(dict.fromkeys(precision or [_USUAL.precision]))
     if not all(0 < p < 1 for p in wanted):
         raise UserError("--precision: must be between 0 and 1, such as 0.9")
     names, corpora = [name for name in scorers.split(",") if name], {}
-    usual = 70.0
+    usual = _USUAL.good
     if run is not None and labels is None:
+        check_unused(context, "--labels", "resource")
         connect(beam_options(context), [run])
         scored = ScoredRun(run)
         pairs = _of_run(scored, names, where or [])

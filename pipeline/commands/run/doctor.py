@@ -11,7 +11,7 @@ from rich.text import Text
 from paraloom.models.cpu import cores
 from paraloom.models.errors import missing_extra
 from paraloom.pipeline.commands.console import console
-from paraloom.pipeline.commands.options import JsonFile, option, write_json
+from paraloom.pipeline.commands.options import JsonFile, check_unused, option, write_json
 from paraloom.pipeline.run.folder import versions
 
 _SENTENCES = 256  # number of sentences that measure the speed of a model
@@ -35,6 +35,7 @@ class Doctor(BaseModel):
 
 
 def command(
+    context: typer.Context,
     model: Annotated[str | None, option("DIR", "Describe and test this translation model.")] = None,
     source_language: Annotated[str | None, option("CODE", "Source language of --model.")] = None,
     target_language: Annotated[str | None, option("CODE", "Target language of --model.")] = None,
@@ -51,7 +52,9 @@ def command(
         ("GPU, torch", False, _torch_gpu),
         ("GPU, ctranslate2", False, _ctranslate2_gpu),
     ]
-    if model is not None:
+    if model is None:
+        check_unused(context, "--model", "source_language", "target_language", "sentence")
+    else:
         described = _model(model, source_language, target_language, sentence)
         checks = [(name, True, text) for name, text in described.items()]
     table = Table("check", "", "found", title="paraloom doctor")

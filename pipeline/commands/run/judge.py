@@ -6,10 +6,11 @@ import typer
 
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
-from paraloom.pipeline.commands.options import Named, argument, option
+from paraloom.pipeline.commands.options import Named, argument, check_unused, option
 
 
 def command(
+    context: typer.Context,
     run: Annotated[str, argument("RUN", "Run folder on this machine.")],
     judge: Annotated[str, option("NAME", "Name of the judge. Default: the page asks for it.")] = "",
     pairs: Annotated[
@@ -61,6 +62,8 @@ def command(
         checked_name(judge)
     if selected is None and selection:
         raise UserError("judge: --selection needs --selected or --rejected")
+    if selected is not None:
+        check_unused(context, "the default sample of all deciles", "generators")
     with judging(run):
         found = ScoredRun(run)
         if selected is None:

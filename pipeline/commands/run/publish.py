@@ -15,6 +15,7 @@ from paraloom.pipeline.commands.options import (
     Named,
     RunFolder,
     check_apart,
+    check_unused,
     option,
     write_json,
 )
@@ -32,6 +33,7 @@ class Published(BaseModel):
 
 
 def command(
+    context: typer.Context,
     run: RunFolder,
     selection: Named = "",
     out: Annotated[
@@ -108,6 +110,10 @@ def command(
     """
     if send and repo is None:
         raise UserError("--push: needs a data set to upload to; give --repo OWNER/NAME")
+    if triplets is None:
+        bounds = ("min_score", "max_score", "relative_margin")
+        own = ("model", "cross_encoder", "spacy", "wordnet")
+        check_unused(context, "--triplets", *bounds, *(f"triplets_{name}" for name in own))
     if out is None:
         if storage.is_remote(run):
             raise UserError(f"{run}: is in an object store; name a local folder with --out")

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import socket
 import time
 from pathlib import Path
 from typing import Literal
@@ -18,7 +19,7 @@ from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, RunFolder, write_json
 from paraloom.pipeline.commands.summary import rejected_table
 from paraloom.pipeline.run.folder import outdated, started
-from paraloom.pipeline.run.records import PairsRecord, RunRecord
+from paraloom.pipeline.run.records import PairsRecord, RunRecord, UnderWay
 from paraloom.pipeline.run.stage import rejected_rows
 from paraloom.pipeline.stages import PAIR_STAGES, folder_of, pairs_before
 
@@ -129,7 +130,9 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
     assert record.under_way
     name, start = shown.name, record.under_way.since
     shown.jobs = record.under_way.jobs
-    shown.state = "stopped" if _is_running(folder) is False else "under way"
+    if (running := _is_running(folder)) is None:
+        running = not _has_ended(record.under_way)
+    shown.state = "under way" if running else "stopped"
     if shown.state == "under way":
         shown.seconds = max(now - start, 0)  # the clock may have been set back
     if name.rsplit("/", 1)[-1] not in PAIR_STAGES:  # a name may begin with rounds/2/
@@ -160,6 +163,23 @@ def _is_running(folder: str) -> bool | None:
         pass
     except OSError:  # the file system has no locks
         return None
+    return False
+
+
+def _has_ended(under_way: UnderWay) -> bool:
+    """Return whether the command that started a stage ran on this machine and has ended.
+
+    A job on a service may continue after the command has ended, so the result is then False.
+    """
+    host, _, process = under_way.launcher.rpartition(":")
+    if host != socket.gethostname() or under_way.jobs:
+        return False
+    try:
+        os.kill(int(process), 0)  # signal 0 only checks that the process exists
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # the process belongs to another user
+        pass
     return False
 
 

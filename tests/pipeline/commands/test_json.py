@@ -204,6 +204,28 @@ def test_wrong_arguments_are_one_line(
     assert message in refusal(capsys, "agreement", *given)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["publish", "RUN", "--triplets-model", "a"],
+            "triplets-model has no effect without --trip",
+        ),
+        (["publish", "RUN", "--max-score", "0.8"], "--max-score has no effect without --triplets"),
+        (["doctor", "--sentence", "A dog."], "doctor: --sentence has no effect without --model"),
+        (["agreement", "RUN", "--resource", "a=b"], "--resource has no effect without --labels"),
+        (["estimate", "--config", "a", "--device", "a"], "no effect without --rows-per-second"),
+        (["judge", "RUN", "--selected", "--generators"], "--generators has no effect without"),
+        (["init", "a", "--source-language", "de"], "--source-language has no effect without opus:"),
+    ],
+)
+def test_an_option_without_its_partner(
+    tmp_path: Path, capsys: Capsys, arguments: list[str], message: str
+) -> None:
+    given = [str(tmp_path) if word == "RUN" else word for word in arguments]
+    assert message in refusal(capsys, *given)
+
+
 @pytest.fixture
 def sts(tmp_path: Path) -> Path:
     random = np.random.default_rng(1)
@@ -243,6 +265,8 @@ def test_side_by_side(sts: Path, models: list[str], tmp_path: Path, capsys: Caps
     for text in ("STS 2017 mean", "MTEB: STS 2017 (STS17", "sentences/s", "size on disk"):
         assert text in shown
     results = json.loads((tmp_path / "x.json").read_text())
+    assert errors_of("evaluate", results) == []
+    assert results["groups"]["stsb"]["mean"] is None
     ours, theirs = models
     assert results["models"] == models
     found = results["protocols"]["mteb"]["results"]

@@ -1,5 +1,8 @@
 import json
+import os
 import shutil
+import socket
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -71,6 +74,13 @@ def test_a_stage_under_way(under_way: Path, capsys: Capsys, monkeypatch: Patch) 
     with monkeypatch.context() as patch:
         patch.setenv("PARALOOM_LOCKS", "off")
         assert "run: under way" in told(under_way, capsys)  # a process may run without a lock
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        for process, state in ((ended.pid, "stopped"), (os.getpid(), "under way")):
+            launcher = f"{socket.gethostname()}:{process}"
+            with changed_manifest(under_way) as content:
+                content["under_way"]["launcher"] = launcher
+            assert f"run: {state}" in told(under_way, capsys)
 
     shutil.rmtree(under_way / "run" / "back_translate")
     with locked(run):
