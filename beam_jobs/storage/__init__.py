@@ -181,8 +181,10 @@ def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[R
     After an error, running calls are awaited, and calls that have not started are cancelled. After
     Ctrl-C, running calls of `file_digest` and `copy` end early.
     """
-    futures = [_threads().submit(function, item) for item in items]
+    futures = []
     try:
+        for item in items:
+            futures.append(_threads().submit(function, item))
         return [future.result() for future in futures]
     except KeyboardInterrupt:
         _interrupted.set()

@@ -1,12 +1,12 @@
 """Files on disk and in object stores, their copies and digests, and the answers of generators."""
 
-import _thread
 import gc
 import hashlib
 import io
 import os
 import random
 import shutil
+import signal
 import socket
 import sys
 import threading
@@ -95,13 +95,16 @@ def test_an_interrupt_ends_the_digest_of_a_large_file(tmp_path: Path, monkeypatc
 
     def interrupt() -> None:
         reads.wait(60)
-        _thread.interrupt_main()
+        time.sleep(0.5)  # until the main thread waits
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=interrupt).start()
     stop = threading.Timer(30, ended.set)
     stop.start()
     with pytest.raises(KeyboardInterrupt):
         storage.several(storage.file_digest, [str(tmp_path / "large")])
+    signal.signal(signal.SIGINT, before)
     stop.cancel()
     assert not ended.is_set() and not storage._interrupted.is_set()
 
