@@ -183,9 +183,11 @@ class Translator:
         return found
 
     def subwords_of(self, texts: Sequence[str]) -> NDArray[np.int16]:
-        """Return the number of target subwords, including the end of sentence: int16 [n]."""
+        """Return the number of target subwords, including the end of sentence: int16 [n]. A number
+        above 32,767 becomes 32,767. `score` gives NaN for such long texts."""
         pieces = self._subwords.encode(texts, target=True)
-        return np.fromiter((len(of) + 1 for of in pieces), np.int16, len(pieces))
+        most = np.iinfo(np.int16).max
+        return np.fromiter((min(len(of) + 1, most) for of in pieces), np.int16, len(pieces))
 
 
 def batches_by_tokens(

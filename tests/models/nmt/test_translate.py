@@ -52,6 +52,14 @@ def test_translations_are_those_of_fairseq(nmt_model: Path, czech: list[str]) ->
     assert counters.tokens == sum(rows["translation_subwords"].to_pylist())
 
 
+def test_an_endless_text_has_the_largest_number_of_subwords(toy_model: Path) -> None:
+    """SentencePiece normalises one of these characters to `a.m.`, so there are 4 subwords each."""
+    translator = Translator(toy_model, threads=1)
+    endless = "\u33c2" * 20_000  # the most characters that a chat model's answer may have
+    assert translator.subwords_of(["a man", endless])[1] == 32_767
+    assert np.isnan(translator.score(["pes"], [endless])).all()
+
+
 def test_threads_do_not_change_values(toy_model: Path) -> None:
     sources, _ = toy_pairs()
     for options in (NmtOptions(batch_tokens=60), NmtOptions(compute_type="int8", batch_tokens=60)):
