@@ -19,12 +19,12 @@ from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 _COMPARED = 4000  # maximum number of sentences that `equal_share` compares
 
-# Character classes without brackets. Moses treats C0 controls and spacing marks as spaces, but not
-# the line breaks in `_BREAK`.
-_GAP = r"\x{00}-\x{1f}\p{Mc}"
+# Character classes without brackets. Moses treats C0 controls as spaces, but not the line breaks in
+# `_BREAK`.
+_GAP = r"\x{00}-\x{1f}"
 _BREAK = r"[\x{85}\x{2029}]"
 _SPACE = rf"[\p{{Zs}}{_GAP}]"
-_UNCASED, _MARK = r"\p{Lo}\p{Lm}\p{Lt}", r"\p{Mn}\p{Me}"
+_UNCASED, _MARK = r"\p{Lo}\p{Lm}\p{Lt}", r"\p{M}"
 _H = r"\-\x{2010}\x{2011}\x{30a0}\x{fe63}\x{ff0d}\x{10ead}"  # hyphens
 _WORD = rf"\p{{L}}{_MARK}\p{{N}}\p{{Cf}}"
 _ALPHA = rf"\p{{L}}{_MARK}\p{{Cf}}{_H}'"

@@ -22,7 +22,7 @@ from paraloom.models.text.language_identifier import (
     may_be,
     spoken,
 )
-from paraloom.models.text.tokens import moses_tokens
+from paraloom.models.text.tokens import language_key, moses_tokens
 from tests.run_helpers import Patch
 
 TEXTS = pa.array(["Pes běží.", "Dogs\nrun.", "12:30", ""])
@@ -151,6 +151,9 @@ def test_an_own_identifier_may_know_any_language() -> None:
     for code, hint in {"cz": "write cs", "klingon": "codes are as in ISO 639"}.items():
         with pytest.raises(ValueError, match=hint):
             check_language(code, own=True)
+    for code, hint in {"nb": "write no", "zh-Hant": "write zh", "fil": "write tl"}.items():
+        with pytest.raises(ValueError, match=hint):
+            check_language(code)
 
 
 # fmt: off
@@ -217,6 +220,21 @@ def test_without_moses_sacremoses_tokenises(monkeypatch: Patch) -> None:
 )
 def test_letters_are_tokens_without_spaces(language: str, text: str, expected: str) -> None:
     assert rows([text, "", " "], language) == [expected.split(), [], []]
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("hi", "लड़की ने ५ हिन्दी किताबें पढ़ीं ।"),
+        ("ben_Beng", "আমি বই কিনেছি ।"),
+        ("ta", "நான் புத்தகம் படித்தேன் ."),
+        ("ml", "ഞാൻ പുസ്തകം വായിക്കുന്നു ."),
+        ("mni", "ꯑꯩ ꯂꯥꯏꯔꯤꯛ ꯄꯥꯏ ꯫"),
+    ],
+)
+def test_words_keep_their_vowel_signs(language: str, words: str) -> None:
+    assert rows([words], language) == [words.split()]
+    assert language_key(short_code(language)) != short_code(language)
 
 
 @pytest.mark.parametrize("language", ["en", "fr", "tr", "ja"])
