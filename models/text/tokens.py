@@ -23,7 +23,7 @@ _WORD = r"(?:[A-Za-z]+(?:-[A-Za-z]+)*(?:'[A-Za-z]+)?|[0-9]+)"
 _NO_ABBREVIATION = r"(?:[A-Za-z]+-)*(?:[a-z]{4,}|[a-z]{2}[a-uw-z]|[a-z][a-rt-z])"
 _PLAIN = rf"^(?:{_WORD},? )*(?:{_WORD}(?: ?[?!]| [.])?|{_NO_ABBREVIATION}[.])$"
 
-_WITH_SPACING_MARKS = "as bn gu hi kn ml mni mr or pa ta te"
+WITH_SPACING_MARKS = "as bn gu hi kn ml mni mr or pa ta te"
 """Languages with vowel signs that Moses' tokeniser in C++ replaces by spaces."""
 
 # Unicode names of the scripts in `paraloom.models.languages.is_unspaced`.
@@ -136,7 +136,7 @@ def _tokenizer(language: str) -> Callable[[str], list[str]]:
     """Return Moses' tokeniser in C++, or sacremoses if the C++ version cannot be used."""
     # Threads can share a tokeniser, because it has no state.
     try:
-        if language in _WITH_SPACING_MARKS.split():
+        if language in WITH_SPACING_MARKS.split():
             raise RuntimeError
         from mosestokenizer import MosesTokenizer
 
@@ -152,7 +152,7 @@ def language_key(language: str) -> str:
 
     `language` is a short code.
     """
-    changed = (*_WITH_SPACING_MARKS.split(), "nb")
+    changed = (*WITH_SPACING_MARKS.split(), "nb")
     return f"{language}, version 2" if language in changed else language
 
 
