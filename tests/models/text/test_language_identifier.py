@@ -12,8 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mosestokenizer import MosesTokenizer
 
+from paraloom.models.chat.prompts import variables
 from paraloom.models.errors import UserError
-from paraloom.models.languages import differ, is_unspaced, language_name, no_code, short_code
+from paraloom.models.languages import (
+    differ,
+    is_unspaced,
+    language_name,
+    name_with_script,
+    no_code,
+    short_code,
+)
 from paraloom.models.text import tokens
 from paraloom.models.text.language_identifier import (
     OwnIdentifier,
@@ -273,3 +281,10 @@ def test_languages_that_differ() -> None:
     assert not any(differ(a, b) or differ(b, a) for a, b in [*near, ("en", "xx"), ("", "en")])
     others = [("cs", "en"), ("de", "fr"), ("deu_Latn", "eng"), ("cs", "pl")]
     assert all(differ(a, b) for a, b in others)
+
+
+def test_prompts_name_an_unusual_script() -> None:
+    found = variables("en-GB", "zh_Hant", n=1, json=False)
+    assert (found["source_language"], found["target_language"]) == ("English", "Chinese (zh_Hant)")
+    names = [name_with_script(code) for code in ("zho_Hans", "zh-TW", "sr-Latn", "pt-BR", "xx")]
+    assert names == ["Chinese", "Chinese (zh-TW)", "Serbian (sr-Latn)", "Portuguese", "'xx'"]
