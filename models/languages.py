@@ -114,6 +114,19 @@ def language_name(code: str) -> str:
     return _BY_CODE.get(short.partition("-")[0], f"'{short}'")
 
 
+def name_with_script(code: str) -> str:
+    """Return the name of a language, followed by its code if the script is not the usual script.
+
+    >>> [name_with_script(code) for code in ("zh-CN", "zh-Hant", "zh-TW", "sr-Latn", "pt-BR")]
+    ['Chinese', 'Chinese (zh-Hant)', 'Chinese (zh-TW)', 'Serbian (sr-Latn)', 'Portuguese']
+    """
+    name, found = language_name(code), parse_language(code)
+    if found is None:
+        return name
+    usual = Language.make(language=found.language).maximize().script
+    return name if found.maximize().script == usual else f"{name} ({code})"
+
+
 @cache
 def is_unspaced(code: str) -> bool:
     """Return whether a language is written without spaces between words.

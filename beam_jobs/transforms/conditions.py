@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from paraloom.beam_jobs.engine import schema
 from paraloom.beam_jobs.transforms.equal_texts import normalised
 from paraloom.models.errors import UserError
-from paraloom.models.languages import ENGLISH
+from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.text.language_identifier import OwnIdentifier, check_language, may_be
 from paraloom.models.text.tokens import moses_tokens
@@ -163,7 +163,14 @@ def _number(text: str) -> float:
 _SPACE = r"\s\p{Z}"  # RE2's \s contains neither no-break spaces nor U+3000
 # A full stop, question mark or exclamation mark of any script, then closing quotes or brackets.
 # Invisible marks of the direction of writing may follow.
-_FINAL = rf"[.!?…。！？．؟۔।॥։።][\"'\p{{Pi}}\p{{Pf}}\p{{Pe}}\p{{Cf}}{_SPACE}]*$"
+_FINAL = ".!?…‽⁇⁈⁉。！？．｡﹒﹖﹗؟۔।॥։።፧፨။។៕།༎꯫᱾᱿᠃᠉"
+_AFTER = rf"[\"'\p{{Pi}}\p{{Pf}}\p{{Pe}}\p{{Cf}}{_SPACE}]*$"
+
+
+def _final_punctuation(text: pa.Array, language: str) -> np.ndarray:
+    final = _FINAL + ";\u037e" * (short_code(language) == "el")  # Greek question marks
+    found = pc.match_substring_regex(text, f"[{final}]{_AFTER}")
+    return np.asarray(found.to_numpy(zero_copy_only=False))
 
 
 def _letters(text: pa.Array, language: str) -> np.ndarray:
@@ -176,9 +183,7 @@ _OF_A_SIDE: dict[str, Callable[[pa.Array, str], np.ndarray]] = {
     "tokens": lambda text, language: np.diff(moses_tokens(text, language).offsets.to_numpy()),
     "characters": lambda text, language: pc.utf8_length(text).to_numpy(),
     "letters": _letters,
-    "final_punctuation": lambda text, language: pc.match_substring_regex(text, _FINAL).to_numpy(
-        zero_copy_only=False
-    ),
+    "final_punctuation": _final_punctuation,
 }
 """Functions that compute the columns `source_<key>` and `reference_<key>` from texts: [n]."""
 

@@ -8,7 +8,7 @@ from jinja2 import StrictUndefined, TemplateError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from paraloom.models.errors import UserError, one_line
-from paraloom.models.languages import language_name
+from paraloom.models.languages import name_with_script
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
 _FORM = """\
@@ -58,8 +58,8 @@ class Prompt(NamedTuple):
 def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]:
     """Return the variables that prompts may contain besides columns of the pair."""
     return {
-        "source_language": language_name(source),
-        "target_language": language_name(target),
+        "source_language": name_with_script(source),
+        "target_language": name_with_script(target),
         "n": n,
         "json": json,
     }

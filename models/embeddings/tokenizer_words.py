@@ -6,6 +6,7 @@ strings of punctuation have different tokens.
 
 from collections.abc import Iterable
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from itertools import islice
 
 import numpy as np
@@ -14,17 +15,17 @@ from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import WordLevel
 
 from paraloom.models.embeddings.vocabulary import UNKNOWN, Vocabulary
-from paraloom.models.languages import is_unspaced, short_code
-from paraloom.models.text.tokens import UNSPACED_SCRIPTS
+from paraloom.models.languages import ENGLISH, is_unspaced, short_code
+from paraloom.models.text.tokens import UNSPACED_SCRIPTS, WITH_SPACING_MARKS
 
 _COMPARED = 4000  # maximum number of sentences that `equal_share` compares
 
-# Character classes without brackets. Moses treats C0 controls and spacing marks as spaces, but not
-# the line breaks in `_BREAK`.
-_GAP = r"\x{00}-\x{1f}\p{Mc}"
+# Character classes without brackets. Moses treats C0 controls as spaces, but not the line breaks in
+# `_BREAK`.
+_GAP = r"\x{00}-\x{1f}"
 _BREAK = r"[\x{85}\x{2029}]"
 _SPACE = rf"[\p{{Zs}}{_GAP}]"
-_UNCASED, _MARK = r"\p{Lo}\p{Lm}\p{Lt}", r"\p{Mn}\p{Me}"
+_UNCASED, _MARK = r"\p{Lo}\p{Lm}\p{Lt}", r"\p{M}"
 _H = r"\-\x{2010}\x{2011}\x{30a0}\x{fe63}\x{ff0d}\x{10ead}"  # hyphens
 _WORD = rf"\p{{L}}{_MARK}\p{{N}}\p{{Cf}}"
 _ALPHA = rf"\p{{L}}{_MARK}\p{{Cf}}{_H}'"
@@ -33,7 +34,7 @@ _AFTER_HYPHEN = rf"\p{{L}}\p{{N}}\s{_GAP}\p{{Po}}"
 
 _APOSTROPHES = {"fr": "left", "it": "left", "fi": "alone", "sv": "alone"}
 """Whether an apostrophe is part of the word on its left, or a separate token. In other languages,
-the apostrophe is part of the word on its right."""
+the apostrophe is part of the word on its right. sacremoses separates apostrophes by default."""
 _COLONS = ("fi", "sv")  # languages in which a colon between letters is part of the word
 
 
@@ -75,10 +76,24 @@ def equal_share(
 _LOWER = (normalizers.Replace("İ", "i"), normalizers.Lowercase())
 
 
+def _in_python(code: str) -> bool:
+    """Return whether sacremoses splits texts in the language."""
+    return code in WITH_SPACING_MARKS.split() or not _prefixes(code).is_file()
+
+
+def _prefixes(code: str) -> Traversable:
+    """Return the path of Moses' abbreviations in a language."""
+    return files("mosestokenizer") / "share" / "nonbreaking_prefixes" / f"nonbreaking_prefix.{code}"
+
+
+def _side(code: str) -> str:
+    return _APOSTROPHES.get(code, "alone" if _in_python(code) else "right")
+
+
 def _stop(code: str) -> str:
     """Return a pattern of full stops that are separate tokens."""
     always, before_number = _abbreviations(code)
-    apostrophe = {"left": r"|\p{L}'", "alone": "|'"}.get(_APOSTROPHES.get(code, ""), "")
+    apostrophe = {"left": r"|\p{L}'", "alone": "|'"}.get(_side(code), "")
     start = rf"(?:\A|[^{_WORD}.{_H}']|[{_H}]{{2}}'?|\A'|[^{_WORD}.{_H}']'{apostrophe})"
     conditions = [  # cheap conditions first, and slow look-behinds last
         rf"\.(?![\p{{Nd}}\p{{Ll}}\p{{Lu}}])(?<=[{_WORD}{_H}']\.)",
@@ -97,10 +112,9 @@ def _stop(code: str) -> str:
 def _abbreviations(code: str) -> tuple[str, str]:
     """Return a pattern of Moses' abbreviations, and a pattern of the abbreviations that Moses only
     recognises before numbers."""
-    folder = files("mosestokenizer") / "share" / "nonbreaking_prefixes"
-    path = folder / f"nonbreaking_prefix.{code}"
+    path = _prefixes(code)
     if not path.is_file():  # Moses' default
-        path = folder / "nonbreaking_prefix.en"
+        path = _prefixes(ENGLISH)
     always: list[str] = []
     before_number: list[str] = []
     for line in path.read_text("utf-8").split("\n"):
@@ -120,13 +134,15 @@ def _tokens(code: str) -> str:
     if code in _COLONS:
         inner += r"|:(?<=\p{L}:)(?=\p{L})"
     inner = rf"(?=[.,:{_H}])(?:{inner})"
-    side = _APOSTROPHES.get(code, "right")
+    side = _side(code)
     dots = rf"\.{{2,}}(?<=[{_WORD}]\.+)"
     end = rf"(?:{dots}|'(?<=\p{{L}}'))?" if side == "left" else rf"(?:{dots})?"
     run = (  # without a number next to a letter that has no case
         rf"[{_WORD}](?:[\p{{Ll}}\p{{Lu}}\p{{Cf}}]++|(?<![{_UNCASED}\p{{Mn}}])\p{{N}}++"
         rf"|[{_MARK}]|(?<!\p{{N}})[{_UNCASED}])*+"
     )
+    if _in_python(code):  # sacremoses splits words only at characters of format
+        run = rf"(?!\p{{Cf}})[{_WORD}](?:(?!\p{{Cf}})[{_WORD}])*+"
     word = rf"{run}(?:{inner}(?:{run})?+)*+{end}"
     bare = rf"(?:{inner}(?:{run})?+)++{end}"
     begin = rf",(?:(?<=\p{{N}},)(?=[{_WORD}])|(?=\p{{Nd}}))"

@@ -82,7 +82,7 @@ def check_language(code: str, own: bool = False) -> None:
     """Raise a ValueError if a code is not in `LANGUAGES`. With a user's `own` identifier, any valid
     language code is accepted."""
     if not (parse_language(code) if own else code in LANGUAGES):
-        short = short_code(code)
+        short = _label(code).removeprefix(_LABEL).partition("-")[0]
         hint = f"write {short}" if short in LANGUAGES else "codes are as in ISO 639, such as cs, en"
         raise ValueError(f"{code!r} is not a language code of the identifier; {hint}")
 

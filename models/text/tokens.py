@@ -23,6 +23,9 @@ _WORD = r"(?:[A-Za-z]+(?:-[A-Za-z]+)*(?:'[A-Za-z]+)?|[0-9]+)"
 _NO_ABBREVIATION = r"(?:[A-Za-z]+-)*(?:[a-z]{4,}|[a-z]{2}[a-uw-z]|[a-z][a-rt-z])"
 _PLAIN = rf"^(?:{_WORD},? )*(?:{_WORD}(?: ?[?!]| [.])?|{_NO_ABBREVIATION}[.])$"
 
+WITH_SPACING_MARKS = "as bn gu hi kn ml mni mr or pa ta te"
+"""Languages with vowel signs that Moses' tokeniser in C++ replaces by spaces."""
+
 # Unicode names of the scripts in `paraloom.models.languages.is_unspaced`.
 _SCRIPTS = (
     "Han Hiragana Katakana Bopomofo Khmer Tai_Tham Lao Myanmar Tai_Le New_Tai_Lue Tai_Viet Thai"
@@ -133,6 +136,8 @@ def _tokenizer(language: str) -> Callable[[str], list[str]]:
     """Return Moses' tokeniser in C++, or sacremoses if the C++ version cannot be used."""
     # Threads can share a tokeniser, because it has no state.
     try:
+        if language in WITH_SPACING_MARKS.split():
+            raise RuntimeError
         from mosestokenizer import MosesTokenizer
 
         return super(MosesTokenizer, MosesTokenizer(language)).tokenize  # type: ignore[no-any-return]  # without the Python wrapper
@@ -140,6 +145,15 @@ def _tokenizer(language: str) -> Callable[[str], list[str]]:
         from sacremoses import MosesTokenizer as PythonTokenizer
 
         return partial(PythonTokenizer(language).tokenize, escape=False)  # not &apos;s for 's
+
+
+def language_key(language: str) -> str:
+    """Return a key that changes if the tokens or stems of a language change.
+
+    `language` is a short code.
+    """
+    changed = (*WITH_SPACING_MARKS.split(), "nb")
+    return f"{language}, version 2" if language in changed else language
 
 
 @dataclass(frozen=True, eq=False)

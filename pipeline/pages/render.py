@@ -67,7 +67,7 @@ def _environment(*, html: bool) -> Environment:
         for name, function in vars(module).items()
         if getattr(function, "__module__", "") == module.__name__ and callable(function)
     }
-    functions |= {f.__name__: f for f in (language_name, resolve_auto, short_code)}
+    functions |= {f.__name__: f for f in (is_unspaced, language_name, resolve_auto, short_code)}
     made.globals |= {**functions, "RULES": RULES, "ENCODER": ENCODER, "zip": zip}
     made.globals["WIDTH"] = plots.WIDTH
     made.filters |= {**functions, "get": dict.get, "markdown": Markdown, "mean": fmean}

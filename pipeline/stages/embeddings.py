@@ -11,6 +11,7 @@ from paraloom.models.embeddings.options import AUTO
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.languages import short_code
+from paraloom.models.text.tokens import language_key
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.pages.shown import last_name
 from paraloom.pipeline.run import notices
@@ -45,7 +46,8 @@ def fingerprint(run: Run) -> Any:
     values = run.config.embeddings.of_weights()
     if _uses_own_vectors(run.config):
         values["initial_vectors"] = AUTO
-    return [values, run.config.seed, short_code(run.config.embeddings.language or run.language)]
+    language = short_code(run.config.embeddings.language or run.language)
+    return [values, run.config.seed, language_key(language)]
 
 
 def make(run: Run, key: str) -> TrainingRecord:

@@ -7,6 +7,7 @@ from paraloom.beam_jobs.bitext import READERS, opus
 from paraloom.beam_jobs.bitext.preview import rows_per_shard
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
+from paraloom.models.text.tokens import language_key
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 from paraloom.pipeline.config.languages import check_texts
@@ -20,14 +21,16 @@ version = VERSIONS["ingest"]
 def fingerprint(run: Run) -> Any:
     """Return the digests of the input files, and the options that affect the pairs."""
     options, layout = run.input, run.input.layout
-    tokens = any(condition.column in TOKEN_COLUMNS for condition in options.conditions)
+    columns = [condition.column for condition in options.conditions]
+    tokens = any(column in TOKEN_COLUMNS for column in columns)
+    greek = "el" in layout.languages and any("final_punctuation" in name for name in columns)
     by_language = READERS[options.format].by_language
     return [
         [(bitext.format, bitext.name, bitext.sha256) for bitext in run.bitexts],
         [options.shard_rows, MAX_CHARACTERS, options.columns, options.keep, layout.clean],
         [str(condition) for condition in options.conditions],
         options.unique == "pair",  # `unique: source` does not affect this stage
-        layout.languages if by_language or tokens else None,
+        [*map(language_key, layout.languages)] if by_language or tokens or greek else None,
         *([] if options.near_duplicates is None else [["near", options.near_duplicates]]),
         *([["identifier", *own]] if (own := options.identifier) else []),
     ]

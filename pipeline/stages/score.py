@@ -8,6 +8,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.models.scorers import SCORERS
 from paraloom.models.scorers.pair_scorer import TOKEN_COUNTS
+from paraloom.models.text.tokens import language_key
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.notices import notify, of_similarities
 from paraloom.pipeline.run.records import ScoreRecord, ScorerRecord
@@ -56,17 +57,18 @@ def _version(config: Config, name: str) -> Any:
 
 def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
     """Return each column's key from the digests of resources and the `plugin_keys` in `own`."""
+    language = language_key(run.language)
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
         own = own | {name: [own[name], of] for name, of in stored.items()}
-    keys = dict.fromkeys(TOKEN_COUNTS, content_key(VERSIONS["score"], run.language))
+    keys = dict.fromkeys(TOKEN_COUNTS, content_key(VERSIONS["score"], language))
     for name in run.config.score.names:
         if name in own:
-            keys[name] = content_key(name, VERSIONS["score"], run.language, own[name])
+            keys[name] = content_key(name, VERSIONS["score"], language, own[name])
         elif name in SCORERS:
             of = digests.get(SCORERS[name].resource_name or "")
             version = _version(run.config, name)
-            keys[name] = content_key(name, VERSIONS["score"], run.language, version, of)
+            keys[name] = content_key(name, VERSIONS["score"], language, version, of)
     return keys
 
 

@@ -1,5 +1,6 @@
 """Check whether both sides have the same numbers, in digits or in English words."""
 
+import math
 import re
 
 import numpy as np
@@ -17,15 +18,16 @@ seventy,seventieth eighty,eightieth ninety,ninetieth hundred,hundredth"""
 _WORDS = {word: float(i) for i, words in enumerate(_TO_19.split()) for word in words.split(",")}
 _WORDS |= {w: 10.0 * i for i, words in enumerate(_TENS.split(), 1) for w in words.split(",")}
 _WORDS |= {"thousand": 1e3, "million": 1e6, "billion": 1e9}
+_KOREAN = {"백": 1e2, "천": 1e3, "만": 1e4, "억": 1e8, "조": 1e12}  # "5만" is 50,000
 _DIGITS = re.compile(
     r"(\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3}){2,}|\d+)(?:[.,](\d+))?"
-    r"(?:st|nd|rd|th|s|%|([^\x00-\x7f\d만천백억조]+))?"  # "5마리" is 5, and "5만" is 50,000
+    r"(?:%|([백천만억조]*)([^\x00-`{-\x7f\d백천만억조]*))"  # "5kg" and "5마리" are 5
 )
 _SPLIT = re.compile(r"(?<=\d) (,) (?=\d{3}\b)|(?<=\d) (\.) (?=\d)")  # tokens of one number
 _BETWEEN = re.compile(r"[-–:/ ]")  # as in twenty-five, 1990-95, 8:30
 
 
-@check("both sides have the same numbers", "numbers differ", version=3)
+@check("both sides have the same numbers", "numbers differ", version=4)
 def same_numbers(pairs: PairText) -> np.ndarray:
     """Return 1 if both sides have the same set of numbers, else 0: float32 [n]. "two" is 2, "1,000"
     and "one thousand" are 1000, "3,5" is 3.5, and "third" and "3rd" are 3. The numbers 0 and 1 and
@@ -64,6 +66,7 @@ def _numbers(text: str) -> set[float]:
 
 def _number(word: str) -> float | None:
     digits = _DIGITS.fullmatch(word)
-    if digits and not any(map(str.isnumeric, digits[3] or "")):  # "5½" and "5万" are not 5
-        return float(f"{re.sub('[.,]', '', digits[1])}.{digits[2] or 0}")
+    if digits and not any(map(str.isnumeric, digits[4] or "")):  # "5½" and "5万" are not 5
+        number = float(f"{re.sub('[.,]', '', digits[1])}.{digits[2] or 0}")
+        return number * math.prod(_KOREAN[unit] for unit in digits[3] or "")
     return _WORDS.get(word, _WORDS.get(word.removesuffix("s")))

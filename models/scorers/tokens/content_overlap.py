@@ -112,7 +112,7 @@ def content_stem(word: str, language: str = ENGLISH) -> str | None:
 def _stemmer(language: str) -> Any:
     """Return the Python version of a Snowball stemmer, or None if the language has none. The C
     version, which `snowballstemmer.stemmer` prefers if installed, may give other stems."""
-    name = language_name(language)
+    name = language_name(language).removesuffix(" Bokmål")
     try:
         module = importlib.import_module(f"snowballstemmer.{name.lower()}_stemmer")
     except ModuleNotFoundError as error:

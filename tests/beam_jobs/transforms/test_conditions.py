@@ -84,6 +84,16 @@ def test_the_reason_is_the_first_condition_that_fails() -> None:
     assert reasons(*sides, []).tolist() == ["", "", ""]
 
 
+def test_final_punctuation_of_other_scripts() -> None:
+    ends = ["នេះជាសៀវភៅ។", "ဒါစာအုပ်ပါ။", "ነው፧", "本当｡", "ཡོད།", "ꯄꯥꯏ꯫", "Τι;", "No;"]
+    condition = [Predicate.parse("source_final_punctuation = yes")]
+    found = reasons(pa.array(ends), pa.array(ends), condition, Languages("en", "el"))
+    assert [not reason for reason in found] == [True] * 6 + [False] * 2
+    same = [Predicate.parse("same_final_punctuation = yes")]
+    found = reasons(pa.array(["No?"]), pa.array(["Όχι;"]), same, Languages("en", "ell_Grek"))
+    assert found.tolist() == [""]
+
+
 def test_the_language_codes_are_those_of_the_model() -> None:
     texts = ["ahoj", "guten Tag", "你好", "привет", "สวัสดี", "xin chào", "", "12", "ħello"]
     labels = {label for text in texts for label in _model().predict(text, 400, 0.0)[0]}

@@ -83,6 +83,24 @@ def test_the_unknown_entry_is_not_found_in_text() -> None:
 
 
 WORDS = vocabulary(english_sentences(300))
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("tr", "İstanbul'da 1.000 kişi 'evet' dedi."),
+        ("uk", "Він з'їв п'ять яблук, 5-й день."),
+        ("ko", "그는 5권의 '책'을 읽었다."),
+        ("fa", "من می\u200cخواهم ۵ کتاب بخرم؟"),
+        ("hi", "राम's घर: लड़की ने 20वीं किताब पढ़ी।"),
+        ("ml", "അവന്\u200d പുസ്തകം വായിക്കുന്നു."),
+        ("bn", "আমি ৫টি বই কিনেছি।"),
+    ],
+)
+def test_the_same_ids_in_languages_of_sacremoses(language: str, text: str) -> None:
+    assert differing([text], vocabulary([text], language)) == []
+
+
 TOKENIZER = words_tokenizer(WORDS)
 LETTERS = st.text("abcxyzABCÉß", min_size=3, max_size=9)  # no abbreviation of English
 

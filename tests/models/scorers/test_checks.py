@@ -60,6 +60,13 @@ NUMBERS_ELSEWHERE = [
     ("ko", "개 3마리", "개 4마리", False),
     ("ko", "개 3마리", "개 3 마리", True),
     ("ko", "5만 명", "5 명", False),
+    ("ko", "5만 명", "3만 명", False),
+    ("ko", "5천만 명", "50,000,000명", True),
+    ("en", "He ran 5km", "He ran 10km", False),
+    ("en", "He ran 5km at 2pm", "He ran 5 km at 2 pm", True),
+    ("fr", "la 3ème place", "la 5ème place", False),
+    ("zh", "重5kg", "重10kg", False),
+    ("bn", "৫টি বই", "৫ টি বই", True),
     ("en", "add 5½ cups", "add 5 cups", False),
 ]
 NAMES = [

@@ -158,6 +158,7 @@ def test_any_tokens_overlap_as_defined(rows: list[tuple[list[str], list[str]]]) 
 def test_other_languages() -> None:
     assert overlap("Les chiens courent", "Le chien court", "fr") > overlap("a b c", "b d e", "fr")
     assert overlap("Die Häuser", "die Häusern", "deu") == 1  # in any standard
+    assert overlap("hundene", "hunden", "nb") == overlap("hundene", "hunden", "no") == 1
     assert overlap("psi", "psov", "sk") == 0  # Snowball has no stemmer of Slovak
     assert overlap("Straße", "STRASSE", "tlh") == 1
     assert overlap("猫が走る。", "犬が走る。", "ja") == pytest.approx(0.75)  # letters, but no marks

@@ -12,8 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mosestokenizer import MosesTokenizer
 
+from paraloom.models.chat.prompts import variables
 from paraloom.models.errors import UserError
-from paraloom.models.languages import differ, is_unspaced, language_name, no_code, short_code
+from paraloom.models.languages import (
+    differ,
+    is_unspaced,
+    language_name,
+    name_with_script,
+    no_code,
+    short_code,
+)
 from paraloom.models.text import tokens
 from paraloom.models.text.language_identifier import (
     OwnIdentifier,
@@ -22,7 +30,7 @@ from paraloom.models.text.language_identifier import (
     may_be,
     spoken,
 )
-from paraloom.models.text.tokens import moses_tokens
+from paraloom.models.text.tokens import language_key, moses_tokens
 from tests.run_helpers import Patch
 
 TEXTS = pa.array(["Pes běží.", "Dogs\nrun.", "12:30", ""])
@@ -151,6 +159,9 @@ def test_an_own_identifier_may_know_any_language() -> None:
     for code, hint in {"cz": "write cs", "klingon": "codes are as in ISO 639"}.items():
         with pytest.raises(ValueError, match=hint):
             check_language(code, own=True)
+    for code, hint in {"nb": "write no", "zh-Hant": "write zh", "fil": "write tl"}.items():
+        with pytest.raises(ValueError, match=hint):
+            check_language(code)
 
 
 # fmt: off
@@ -219,6 +230,21 @@ def test_letters_are_tokens_without_spaces(language: str, text: str, expected: s
     assert rows([text, "", " "], language) == [expected.split(), [], []]
 
 
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("hi", "लड़की ने ५ हिन्दी किताबें पढ़ीं ।"),
+        ("ben_Beng", "আমি বই কিনেছি ।"),
+        ("ta", "நான் புத்தகம் படித்தேன் ."),
+        ("ml", "ഞാൻ പുസ്തകം വായിക്കുന്നു ."),
+        ("mni", "ꯑꯩ ꯂꯥꯏꯔꯤꯛ ꯄꯥꯏ ꯫"),
+    ],
+)
+def test_words_keep_their_vowel_signs(language: str, words: str) -> None:
+    assert rows([words], language) == [words.split()]
+    assert language_key(short_code(language)) != short_code(language)
+
+
 @pytest.mark.parametrize("language", ["en", "fr", "tr", "ja"])
 @given(texts=st.lists(st.text(), min_size=1, max_size=5))
 @settings(max_examples=40)
@@ -255,3 +281,10 @@ def test_languages_that_differ() -> None:
     assert not any(differ(a, b) or differ(b, a) for a, b in [*near, ("en", "xx"), ("", "en")])
     others = [("cs", "en"), ("de", "fr"), ("deu_Latn", "eng"), ("cs", "pl")]
     assert all(differ(a, b) for a, b in others)
+
+
+def test_prompts_name_an_unusual_script() -> None:
+    found = variables("en-GB", "zh_Hant", n=1, json=False)
+    assert (found["source_language"], found["target_language"]) == ("English", "Chinese (zh_Hant)")
+    names = [name_with_script(code) for code in ("zho_Hans", "zh-TW", "sr-Latn", "pt-BR", "xx")]
+    assert names == ["Chinese", "Chinese (zh-TW)", "Serbian (sr-Latn)", "Portuguese", "'xx'"]

@@ -151,6 +151,7 @@ def test_it_says_how_the_encoder_is_opened() -> None:
     near = {**NATIVE, "equal_sentences": 0.98765}
     text = text_of({**settings(near), "language": "th"})
     assert "only 98.77% of sentences have the same tokens in both" in text and "- th" in text
+    assert "| tokens | letters in lower case |" in text
 
     text = text_of(settings(NATIVE, model="lstm", initial_vectors="/home/janet/v.txt"))
     assert "is the last state of an LSTM over its words." in text and "janet" not in text
