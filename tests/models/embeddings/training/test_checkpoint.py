@@ -118,6 +118,23 @@ class Interruption(BaseException):
     pass
 
 
+@pytest.mark.parametrize("gone", ["tensors.safetensors", "metrics.jsonl"])
+def test_killed_while_its_folder_is_removed(folder: Path, monkeypatch: Patch, gone: str) -> None:
+    def killed(work: Path, **options: bool) -> None:  # rmtree deletes files in any order
+        if work.name == "model.training":
+            next(work.rglob(gone)).unlink()
+            raise Interruption
+        rmtree(work, **options)
+
+    rmtree = shutil.rmtree
+    with monkeypatch.context() as patch, pytest.raises(Interruption):
+        patch.setattr(shutil, "rmtree", killed)
+        run(folder)
+    run(folder)
+    run(folder, name="whole")
+    assert same(folder / "model", folder / "whole")
+
+
 @contextmanager
 def interrupted(monkeypatch: Patch, at: int) -> Iterator[None]:
     """A training ends before this step."""
