@@ -28,8 +28,8 @@ from paraloom.pipeline.stages.selection import resolve_auto
 
 _SIDES = ("reference", "translation")
 _TEXTS = ("source", *_SIDES)
-_HASH = "hash"
-_TURN, _DISTANCE = "turn", "distance"
+# No column of an input can have these names.
+_HASH, _TURN, _DISTANCE = "(hash)", "(turn)", "(distance)"
 _NEXT = 10  # number of pairs of a decile among which the next pair is chosen
 
 Rows = npt.NDArray[np.int64]

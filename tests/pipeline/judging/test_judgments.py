@@ -258,6 +258,20 @@ def test_a_repeated_pair_is_drawn_once() -> None:
         assert sorted(found) == ["one", "three", "two"]
 
 
+@pytest.mark.parametrize("name", ["distance", "turn", "hash"])
+def test_kept_columns_may_have_any_name(name: str) -> None:
+    numbers = range(9)
+    table = pa.table({"id": [*map(str, numbers)], name: pa.array(numbers)})
+    table = table.append_column("reference", pa.array(["r"] * 9))
+    table = table.append_column("translation", pa.array([f"t {number}" for number in numbers]))
+    for side in ("reference", "translation"):
+        table = table.append_column(f"{side}_tokens", pa.array([2] * 9, pa.int16()))
+    where = (Predicate.parse(f"{name} >= 5"),)
+    missed = Criteria(by="", deciles=None, max_tokens=None, size=None, seed=1, where=where)
+    found = sampling.sample_rows([table], missed, 3, 1)["translation"].to_pylist()
+    assert sorted(found) == ["t 2", "t 3", "t 4"]  # those nearest to the bound
+
+
 def test_the_pairs_are_those_of_the_round_that_is_kept(write_run: WriteConfig) -> None:
     folder = write_run(100)
     with changed_record(folder) as values:
