@@ -191,7 +191,8 @@ def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[R
         raise
     finally:
         wait([future for future in futures if not future.cancel()])
-        _interrupted.clear()
+        if threading.current_thread() is threading.main_thread():  # only this thread gets Ctrl-C
+            _interrupted.clear()
 
 
 @cache
