@@ -78,7 +78,7 @@ _LOWER = (normalizers.Replace("İ", "i"), normalizers.Lowercase())
 
 def _in_python(code: str) -> bool:
     """Return whether sacremoses splits texts in the language."""
-    return code in WITH_SPACING_MARKS.split() or not _prefixes(code).is_file()
+    return code in WITH_SPACING_MARKS or not _prefixes(code).is_file()
 
 
 def _prefixes(code: str) -> Traversable:

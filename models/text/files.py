@@ -306,5 +306,5 @@ def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
         return None
     _, (*names, last), _ = rows[0]
     names += [last] if last else []
-    named = all(map(NAME.fullmatch, names))
-    return delimiter if named and len({*names}) == len(names) > 1 else None
+    valid = all(map(NAME.fullmatch, names))
+    return delimiter if valid and len({*names}) == len(names) > 1 else None

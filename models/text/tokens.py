@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
@@ -23,7 +24,7 @@ _WORD = r"(?:[A-Za-z]+(?:-[A-Za-z]+)*(?:'[A-Za-z]+)?|[0-9]+)"
 _NO_ABBREVIATION = r"(?:[A-Za-z]+-)*(?:[a-z]{4,}|[a-z]{2}[a-uw-z]|[a-z][a-rt-z])"
 _PLAIN = rf"^(?:{_WORD},? )*(?:{_WORD}(?: ?[?!]| [.])?|{_NO_ABBREVIATION}[.])$"
 
-WITH_SPACING_MARKS = "as bn gu hi kn ml mni mr or pa ta te"
+WITH_SPACING_MARKS = {"as", "bn", "gu", "hi", "kn", "ml", "mni", "mr", "or", "pa", "ta", "te"}
 """Languages with vowel signs that Moses' tokeniser in C++ replaces by spaces."""
 
 # Unicode names of the scripts in `paraloom.models.languages.is_unspaced`.
@@ -135,16 +136,14 @@ def _tokenized(text: pa.StringArray, language: str) -> pa.StringArray:
 def _tokenizer(language: str) -> Callable[[str], list[str]]:
     """Return Moses' tokeniser in C++, or sacremoses if the C++ version cannot be used."""
     # Threads can share a tokeniser, because it has no state.
-    try:
-        if language in WITH_SPACING_MARKS.split():
-            raise RuntimeError
-        from mosestokenizer import MosesTokenizer
+    if language not in WITH_SPACING_MARKS:
+        with suppress(ImportError, RuntimeError):
+            from mosestokenizer import MosesTokenizer
 
-        return super(MosesTokenizer, MosesTokenizer(language)).tokenize  # type: ignore[no-any-return]  # without the Python wrapper
-    except (ImportError, RuntimeError):
-        from sacremoses import MosesTokenizer as PythonTokenizer
+            return super(MosesTokenizer, MosesTokenizer(language)).tokenize  # type: ignore[no-any-return]  # without the Python wrapper
+    from sacremoses import MosesTokenizer as PythonTokenizer
 
-        return partial(PythonTokenizer(language).tokenize, escape=False)  # not &apos;s for 's
+    return partial(PythonTokenizer(language).tokenize, escape=False)  # not &apos;s for 's
 
 
 def language_key(language: str) -> str:
@@ -152,8 +151,8 @@ def language_key(language: str) -> str:
 
     `language` is a short code.
     """
-    changed = (*WITH_SPACING_MARKS.split(), "nb")
-    return f"{language}, version 2" if language in changed else language
+    changed = language in WITH_SPACING_MARKS or language == "nb"
+    return f"{language}, version 2" if changed else language
 
 
 @dataclass(frozen=True, eq=False)
