@@ -120,7 +120,7 @@ class Interruption(BaseException):
 
 @pytest.mark.parametrize("gone", ["tensors.safetensors", "metrics.jsonl"])
 def test_killed_while_its_folder_is_removed(folder: Path, monkeypatch: Patch, gone: str) -> None:
-    def killed(work: Path, **options: bool) -> None:  # rmtree deletes files in any order
+    def killed(work: Path, **options: Any) -> None:  # rmtree deletes files in any order
         if work.name == "model.training":
             next(work.rglob(gone)).unlink()
             raise Interruption
