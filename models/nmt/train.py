@@ -64,7 +64,7 @@ def train_nmt(
     data.mkdir(parents=True)
 
     held_out = hold_out(pairs, options.held_out)
-    count = prepare(pairs, held_out, data, options, languages, threads)
+    count = prepare(pairs, held_out, data, options, languages)
     board = Board(folder)
     _run_fairseq(work, options, languages, seed, threads, board)
     board.close()

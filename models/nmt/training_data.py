@@ -61,12 +61,11 @@ def prepare(
     out: Path,
     options: NmtTrainingOptions,
     languages: tuple[str, str],
-    threads: int,
 ) -> int:
     """Write the files for fairseq into the folder `out`. Return the number of training pairs."""
     texts = (out / "source.txt", out / "reference.txt")
     write_text(pairs, held_out, *texts)
-    subwords = train_subwords(texts, out, options, threads)
+    subwords = train_subwords(texts, out, options)
     train = (out / f"train.{languages[0]}", out / f"train.{languages[1]}")
     count = write_pieces(subwords, texts, train, options.batch_tokens)
     for language in languages:
@@ -96,12 +95,12 @@ def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference
 
 
 def train_subwords(
-    texts: Sequence[Path], folder: Path, options: NmtTrainingOptions, threads: int
+    texts: Sequence[Path], folder: Path, options: NmtTrainingOptions
 ) -> SentencePieceProcessor:
     """Train one SentencePiece model (BPE) on all texts, or on every k-th line of large texts. On
     small texts, the model has fewer pieces than `options.pieces`."""
     pieces, path = options.pieces, folder / SENTENCEPIECE
-    # SentencePiece would draw random lines, and store the paths of the texts in the model.
+    # SentencePiece would draw random lines, and store paths and number of threads in the model.
     step = -(-sum(1 for _ in _lines(texts)) // _SENTENCES_FOR_PIECES)
     while True:
         try:
@@ -112,7 +111,6 @@ def train_subwords(
                     model_type="bpe",
                     vocab_size=pieces,
                     character_coverage=1.0,
-                    num_threads=threads,
                     minloglevel=2,
                 )
             return SentencePieceProcessor(model_file=str(path))
