@@ -50,7 +50,7 @@ def test_the_result_is_a_model_folder_that_translates(toy_model: Path) -> None:
     files = {"checkpoint.pt", "dict.cs.txt", "dict.en.txt", "sentencepiece.model"}
     assert names == {*files, "training.json"}
     sources, references = toy_pairs()
-    rows, _ = Translator(toy_model).translate(sources)
+    rows, _ = Translator(toy_model, threads=1).translate(sources)
     assert rows["reason"].null_count == len(sources)
     right = sum(map(str.__eq__, rows["translation"].to_pylist(), references))
     assert right > len(sources) * 0.8
@@ -119,7 +119,7 @@ def test_of_equal_candidates_the_later_is_the_model(
     for name, instead in changes.items():
         monkeypatch.setattr(f"paraloom.models.nmt.train.{name}", instead)
     (tmp_path / ".model.training" / "checkpoints").mkdir(parents=True)  # of a killed training
-    report = train_nmt([toy_corpus], tmp_path / "model", TINY.replace(held_out=25))
+    report = train_nmt([toy_corpus], tmp_path / "model", TINY.replace(held_out=25), threads=1)
     assert measured == [
         *((name, 12, None, 1, 1) for name in scores),
         ("update 120", 13, 12, NmtOptions().beam, 1),
@@ -188,10 +188,10 @@ def test_a_killed_training_ends_the_same(
     with monkeypatch.context() as patch:
         patch.setattr(Meter, "set", kill)
         with pytest.raises(KeyboardInterrupt):
-            train_nmt([toy_corpus], folder, TINY, seed=SEED)
+            train_nmt([toy_corpus], folder, TINY, seed=SEED, threads=1)
     assert not folder.exists()
     assert (tmp_path / ".again.training").is_dir()  # what it left does not count
-    train_nmt([toy_corpus], folder, TINY, seed=SEED)
+    train_nmt([toy_corpus], folder, TINY, seed=SEED, threads=1)
     assert digest(folder / "checkpoint.pt") == digest(toy_model / "checkpoint.pt")
     (converted,) = (tmp_path / "cache" / "paraloom" / "nmt").glob("ctranslate2-*")
     assert converted.name.endswith(FairseqModel(folder).digest)  # not those of other checkpoints
@@ -204,7 +204,7 @@ def test_when_fairseq_fails_its_log_is_named(
     broken.write_text("print('begin'); raise MemoryError('too small a machine')")
     monkeypatch.setattr(fairseq_run, "__file__", str(broken))
     with pytest.raises(UserError, match=r"fairseq\.log: fairseq failed .*too small a m") as error:
-        train_nmt([toy_corpus], tmp_path / "model", TINY)
+        train_nmt([toy_corpus], tmp_path / "model", TINY, threads=1)
     log = Path(str(error.value).partition(": ")[0])
     assert "begin" in log.read_text()
     assert not (tmp_path / "model").exists()
