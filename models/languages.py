@@ -88,8 +88,8 @@ def short_code(code: str) -> str:
     The region and the language's usual script are omitted. For a country code (`cz`, `jp`), return
     the code of the country's most spoken language. Return an unknown code in lower case.
 
-    >>> [short_code(code) for code in ("ces_Latn", "cz", "en-GB", "zho_Hans", "sr-Latn")]
-    ['cs', 'cs', 'en', 'zh', 'sr-Latn']
+    >>> [short_code(code) for code in ("ces_Latn", "cz", "en-GB", "zho_Hans", "zh-TW", "sr-Latn")]
+    ['cs', 'cs', 'en', 'zh', 'zh-Hant', 'sr-Latn']
     """
     found = parse_language(code)
     if found is None and len(code) == 2 and code.isalpha():
@@ -99,8 +99,9 @@ def short_code(code: str) -> str:
     if found is None or not found.language:
         return code.lower()
     found = found.prefer_macrolanguage()
-    usual = Language.make(language=found.language, territory=found.territory).maximize().script
-    script = None if found.script == usual else found.script
+    script = found.maximize().script  # `Hant` for `zh-TW`
+    usual = Language.make(language=found.language).maximize().script
+    script = None if script == usual else script
     return Language.make(language=found.language, script=script).to_tag()
 
 

@@ -22,7 +22,7 @@ from paraloom.models.embeddings.applications.hard_negatives import (
     write_vectors,
 )
 from paraloom.models.errors import UserError, reading
-from paraloom.models.files import atomic_file, digest
+from paraloom.models.files import atomic_file, digest, locked
 from paraloom.models.hashing import text_hashes
 from paraloom.models.hub import fetch, is_hub_name
 from paraloom.models.progress import meter
@@ -240,13 +240,14 @@ def write_triplets(
     found, counts = [], Counter[str]()
     place = work / key.hexdigest()
     place.mkdir(parents=True, exist_ok=True)
-    for split in splits:
-        writer = SplitWriter(folder / "triplets", split.name, _TRIPLETS)
-        files = [folder / name for name in split.files]
-        for table in _blocks(Rows(files, place / split.name, seed), split, options):
-            writer.write(table)
-            counts.update(table["kind"].to_pylist())
-        found.append(writer.finish())
+    with locked(work / ".lock", f"{work}: another `paraloom publish` works here; wait for it"):
+        for split in splits:
+            writer = SplitWriter(folder / "triplets", split.name, _TRIPLETS)
+            files = [folder / name for name in split.files]
+            for table in _blocks(Rows(files, place / split.name, seed), split, options):
+                writer.write(table)
+                counts.update(table["kind"].to_pylist())
+            found.append(writer.finish())
     shutil.rmtree(work)
     if not counts:
         raise UserError(f"--triplets: no pair has a negative of kind {' or '.join(options.kinds)}")

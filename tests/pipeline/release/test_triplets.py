@@ -14,6 +14,7 @@ import pytest
 
 from paraloom.models.embeddings.applications import opened
 from paraloom.models.embeddings.applications.hard_negatives import Bounds
+from paraloom.models.files import locked
 from paraloom.models.scorers.learned import sentence_similarity
 from paraloom.models.text import parses
 from paraloom.pipeline.cli import main
@@ -217,6 +218,8 @@ def test_a_killed_release_goes_on(run: Path, model: str, monkeypatch: Patch) -> 
     again = calls_of(monkeypatch, triplets, "_triplets")
     damaged = next((run / ".release.triplets").glob("*/*.16.parquet"))
     damaged.write_bytes(bytes(damaged.stat().st_size))
+    with locked(run / ".release.triplets" / ".lock"):
+        assert publish(run, *loose) == 2 and not again
     assert publish(run, *loose) == 0
     starts = Counter(block.start for block in again)
     assert (starts[0], starts[16]) == (1, 2)  # once in the other split, and the damaged one
