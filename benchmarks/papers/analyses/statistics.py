@@ -198,17 +198,16 @@ def find_corpus(path: str) -> list[str]:
     """Return the Parquet files of a run's corpus or of a folder. `path` may also be one file."""
     if path.endswith(".parquet"):
         return [path]
-    of_run = is_run(path)
+    if (of_run := is_run(path)) and "select" not in read_run(path).stages:
+        raise UserError(
+            f"{path}: the run has no corpus yet; name the folder of a stage, such as score/"
+        )
     folder = storage.join(path, "corpus") if of_run else path
     names = [name for name in storage.names(folder) if name.endswith(".parquet")]
     files = [shard.path for shard in shards_in(folder)]
     files = files or [storage.join(folder, name) for name in names]
     if files:
         return files
-    if of_run:
-        raise UserError(
-            f"{path}: the run has no corpus yet; name the folder of a stage, such as score/"
-        )
     raise UserError(f"{path}: neither a run nor a Parquet file nor a folder of such files")
 
 

@@ -202,10 +202,12 @@ def test_side_by_side(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> Non
 
 def test_what_is_no_corpus_is_one_line(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "corpus").mkdir(parents=True)
     files = {"format": "tsv", "paths": ["x.tsv"]}
     write_record(tmp_path / "empty", {"stages": {}, "config": {"run": "x", "input": files}})
-    pq.write_table(pa.table({"reference": ["a"]}), tmp_path / "half.parquet")
+    half = pa.table({"reference": ["a"]})
+    for unfinished in ("half.parquet", "empty/corpus/x.parquet"):
+        pq.write_table(half, tmp_path / unfinished)
     for said in (
         "nowhere: neither a run nor a Parquet file nor a folder of such files",
         "empty: the run has no corpus yet; name the folder of a stage",
