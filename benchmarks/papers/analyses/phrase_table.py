@@ -212,11 +212,11 @@ def command(
 
     If workers run on several machines, set TMPDIR to a folder that all machines share.
     """
-    shards = shards_of(run, "select")
-    if not shards:
+    shards, record = shards_of(run, "select"), read_run(run)
+    if not shards or "select" not in record.stages:
         raise UserError(f"{run}: no run with a corpus; `paraloom select` makes one")
     table = out or storage.join(run, "phrases.txt.gz")
-    language, work = as_made(read_run(run)).config.language, units(shards, "phrases")
+    language, work = as_made(record).config.language, units(shards, "phrases")
     arguments = beam_options(context)
     found = count_phrases(work, table, arguments, min_count=min_count, language=language)
     pairs = sum(shard.rows for shard in shards)

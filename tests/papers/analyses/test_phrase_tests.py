@@ -32,7 +32,7 @@ from paraloom.papers.analyses.phrase_tests import (
 from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
 from paraloom.papers.options import PhrasesOptions
 from paraloom.pipeline import cli
-from tests.run_helpers import Capsys, Patch
+from tests.run_helpers import Capsys, Patch, write_record
 from tests.shards import cut
 from tests.small_encoder import small_encoder
 
@@ -211,7 +211,11 @@ def test_the_command(tmp_path: Path, capsys: Capsys, monkeypatch: Patch) -> None
     shards = tuple(write(tmp_path / "run" / "corpus", PAIRS, 8))
     receipt = Receipt(name="all", key="k", rows_in=len(PAIRS), shards=shards, rejected={})
     write_receipt(str(tmp_path / "run" / "corpus"), receipt)
-    assert cli.main(["papers", "extract-phrases", str(tmp_path / "run"), "--min-count", "8"]) == 0
+    command = ["papers", "extract-phrases", str(tmp_path / "run"), "--min-count", "8"]
+    assert cli.main(command) == 2  # the corpus is not finished
+    config = {"run": "run", "input": {"format": "tsv", "paths": ["x.tsv"]}}
+    write_record(tmp_path / "run", {"stages": {"select": {"config": config}}, "config": config})
+    assert cli.main(command) == 0
     table = tmp_path / "run" / "phrases.txt.gz"
     lines = gzip.decompress(table.read_bytes()).decode().splitlines()
     assert lines == expected(PAIRS, 8)

@@ -179,7 +179,8 @@ def test_side_by_side(tmp_path: Path, monkeypatch: Patch, capsys: Capsys) -> Non
     write("run/corpus/part-1.parquet", 2, trigram_overlap=[0.5, 0.5])
     write("run/corpus/_rejected/part-0.parquet", 7)
     files = {"format": "tsv", "paths": ["x.tsv"], "target_language": "zh"}
-    write_record(tmp_path / "run", {"stages": {}, "config": {"run": "run", "input": files}})
+    config = {"run": "run", "input": files}
+    write_record(tmp_path / "run", {"stages": {"select": {"config": config}}, "config": config})
     write("[red]x/x.parquet", 4)
     (tmp_path / "idf.txt").write_text("UUUNKKK 3\n")
     corpora = ["run", "[red]x", "[red]x/x.parquet"]
