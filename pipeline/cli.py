@@ -94,12 +94,12 @@ COMMANDS = (
     _on_beam("generators", "run.generators", "Compare the generators of a run"),
     Command("judge", "run.judge", "Judge pairs of a run in the browser"),
     _on_beam("agreement", "run.agreement", "Show how well scores agree with judgments"),
-    _on_beam("frontier", "run.frontier", "Compare meaning and difference in wording"),
+    _on_beam("frontier", "run.frontier", "Compare selections by meaning and wording"),
     Command("doctor", "run.doctor", "Check libraries, engines and devices, or describe a model"),
     Command("embed", "model.embed", "Turn sentences into vectors"),
     Command("similarity", "model.similarity", "Score the similarity of sentence pairs"),
     Command("mine", "model.mine", "Find paraphrases among sentences of one language"),
-    Command("evaluate", "model.evaluate", "Evaluate on STS and SICK, with speed and size"),
+    Command("evaluate", "model.evaluate", "Evaluate on STS and SICK, and measure speed and size"),
 )
 
 _data_analysis = partial(Command, folder=_PAPERS)
@@ -192,7 +192,7 @@ def application() -> Any:
     root = _group(_root, COMMANDS, f"paraloom COMMAND --help describes a command. {completion}")
     papers = _group(_papers, PAPERS)
     papers.name, papers.rich_help_panel = "papers", PANELS["papers"]
-    papers.short_help = "Train the papers' other systems, run the papers' analyses"
+    papers.short_help = "Train the papers' other systems, and run the papers' analyses"
     root.add_command(papers)
     return root
 
