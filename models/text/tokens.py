@@ -146,15 +146,6 @@ def _tokenizer(language: str) -> Callable[[str], list[str]]:
     return partial(PythonTokenizer(language).tokenize, escape=False)  # not &apos;s for 's
 
 
-def language_key(language: str) -> str:
-    """Return a key that changes if the tokens or stems of a language change.
-
-    `language` is a short code.
-    """
-    changed = language in WITH_SPACING_MARKS or language == "nb"
-    return f"{language}, version 2" if changed else language
-
-
 @dataclass(frozen=True, eq=False)
 class TokenIds:
     """Token ids of n texts. The tokens of row r are `ids[offsets[r]:offsets[r + 1]]`."""

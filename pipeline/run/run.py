@@ -20,7 +20,6 @@ from paraloom.models.files import digest
 from paraloom.models.languages import ENGLISH
 from paraloom.models.printing import not_text
 from paraloom.models.scorers import ENCODER
-from paraloom.models.text.tokens import language_key
 from paraloom.pipeline.config.input import InputOptions
 from paraloom.pipeline.config.options import Config
 from paraloom.pipeline.run.folder import read_stages, shards_of
@@ -159,7 +158,7 @@ class Run:
 
     def with_language(self, values: Any) -> Any:
         """Add the language to the values in a fingerprint, unless the language is English."""
-        return values if self.language == ENGLISH else [values, language_key(self.language)]
+        return values if self.language == ENGLISH else [values, self.language]
 
     @property
     def ranked_by(self) -> list[str]:

@@ -11,7 +11,6 @@ from paraloom.models.embeddings.options import AUTO
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.languages import short_code
-from paraloom.models.text.tokens import language_key
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.pages.shown import last_name
 from paraloom.pipeline.run import notices
@@ -47,7 +46,7 @@ def fingerprint(run: Run) -> Any:
     if _uses_own_vectors(run.config):
         values["initial_vectors"] = AUTO
     language = short_code(run.config.embeddings.language or run.language)
-    return [values, run.config.seed, language_key(language)]
+    return [values, run.config.seed, language]
 
 
 def make(run: Run, key: str) -> TrainingRecord:

@@ -7,7 +7,6 @@ from paraloom.beam_jobs.bitext import READERS, opus
 from paraloom.beam_jobs.bitext.preview import rows_per_shard
 from paraloom.beam_jobs.transforms.conditions import FAILED, TOKEN_COLUMNS
 from paraloom.models.errors import UserError
-from paraloom.models.text.tokens import language_key
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.input import MAX_CHARACTERS
 from paraloom.pipeline.config.languages import check_texts
@@ -30,7 +29,7 @@ def fingerprint(run: Run) -> Any:
         [options.shard_rows, MAX_CHARACTERS, options.columns, options.keep, layout.clean],
         [str(condition) for condition in options.conditions],
         options.unique == "pair",  # `unique: source` does not affect this stage
-        [*map(language_key, layout.languages)] if by_language or tokens or greek else None,
+        [*layout.languages] if by_language or tokens or greek else None,
         *([] if options.near_duplicates is None else [["near", options.near_duplicates]]),
         *([["identifier", *own]] if (own := options.identifier) else []),
     ]

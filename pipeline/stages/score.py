@@ -8,7 +8,6 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.models.scorers import SCORERS
 from paraloom.models.scorers.pair_scorer import TOKEN_COUNTS
-from paraloom.models.text.tokens import language_key
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.run.notices import notify, of_similarities
 from paraloom.pipeline.run.records import ScoreRecord, ScorerRecord
@@ -57,7 +56,7 @@ def _version(config: Config, name: str) -> Any:
 
 def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
     """Return each column's key from the digests of resources and the `plugin_keys` in `own`."""
-    language = language_key(run.language)
+    language = run.language
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
         own = own | {name: [own[name], of] for name, of in stored.items()}

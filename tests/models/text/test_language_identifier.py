@@ -30,7 +30,7 @@ from paraloom.models.text.language_identifier import (
     may_be,
     spoken,
 )
-from paraloom.models.text.tokens import language_key, moses_tokens
+from paraloom.models.text.tokens import moses_tokens
 from tests.run_helpers import Patch
 
 TEXTS = pa.array(["Pes běží.", "Dogs\nrun.", "12:30", ""])
@@ -242,7 +242,6 @@ def test_letters_are_tokens_without_spaces(language: str, text: str, expected: s
 )
 def test_words_keep_their_vowel_signs(language: str, words: str) -> None:
     assert rows([words], language) == [words.split()]
-    assert language_key(short_code(language)) != short_code(language)
 
 
 @pytest.mark.parametrize("language", ["en", "fr", "tr", "ja"])
