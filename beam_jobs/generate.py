@@ -33,8 +33,7 @@ from paraloom.models.chat.answers import Answer, Found, Request, Usage, candidat
 from paraloom.models.chat.client import Clients
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.chat.prompts import Prompt, variables
-from paraloom.models.languages import short_code
-from paraloom.models.text.language_identifier import LANGUAGES, may_be
+from paraloom.models.text.language_identifier import LANGUAGES, identifier_code, may_be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +142,7 @@ class _Generate(UnitDoFn):
         return answers
 
     def _in_language(self, rows: pa.Table) -> pa.Table:
-        language = short_code(self.job.languages[1])
+        language = identifier_code(self.job.languages[1])
         if language not in LANGUAGES:
             return rows
         wrong = ~may_be(pc.fill_null(rows["translation"], ""), language)

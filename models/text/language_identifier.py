@@ -87,6 +87,15 @@ def check_language(code: str, own: bool = False) -> None:
         raise ValueError(f"{code!r} is not a language code of the identifier; {hint}")
 
 
+def identifier_code(code: str) -> str:
+    """Return the code in `LANGUAGES` for a language, or another code if it is not known there.
+
+    >>> identifier_code("zh-TW"), identifier_code("nob"), identifier_code("sr-Latn")
+    ('zh', 'no', 'sr-Latn')
+    """
+    return "zh" if short_code(code) == "zh-Hant" else _label(code).removeprefix(_LABEL)
+
+
 def may_be(text: _Text, language: str, own: OwnIdentifier | None = None) -> np.ndarray:
     """Return whether each sentence may be in `language`: bool [n].
 
