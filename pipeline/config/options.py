@@ -52,7 +52,8 @@ class ScoreOptions(Options):
     """Model of sentence-transformers for sentence_similarity: a folder, or a name on the Hugging
     Face Hub (`owner/name`, `owner/name@revision`)."""
     cross_encoder_model: HubModel | None = None
-    """Model of sentence-transformers for cross_encoder: a folder, or a name on the Hub."""
+    """Cross-encoder of sentence-transformers, for the scorer cross_encoder: a folder, or a name on
+    the Hub."""
     compute_type: Literal["auto", "int8"] = "auto"
     """Number type of the weights of sentence_model and cross_encoder_model. auto: float16 on a GPU,
     float32 on a CPU. int8: 8 bits on a CPU, for networks like BERT. int8 is two to three times as
