@@ -48,9 +48,9 @@ class Command(NamedTuple):
     module: str  # name of the module in the package `folder`
     summary: str  # one line for the list of commands; the docstring of `command` adds the details
     beam: bool = False  # whether the command accepts Beam's options after `--`
-    literal: bool = False  # whether arguments may begin with "-", like the ids of some pairs
+    literal: bool = False  # whether arguments may begin with "-", as some ids of pairs do
     folder: str = "paraloom.pipeline.commands"
-    systems: bool = False  # whether the command accepts models of the papers' other systems
+    systems: bool = False  # whether `load` also imports `paraloom.papers.systems`
 
     @property
     def panel(self) -> str:
@@ -133,7 +133,7 @@ class _LazyGroup(TyperGroup):
         if entry is None:
             return found, listed, rest  # `listed` is the group `papers`
         if ctx.obj and not entry.beam:
-            raise UserError(f"{found} takes no Beam options")
+            raise UserError(f"{found} accepts no Beam options")
         if entry.literal and not {"-h", "--help"} & set(rest):
             # Reorder to `--json FILE -- ARGUMENTS`, because an id may begin with "-".
             split = (of.split("=", 1) if of.startswith("--json=") else [of] for of in rest)
@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # By default, waiting threads of torch keep their cores busy, which slows down other threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     logging.getLogger().setLevel(logging.ERROR)  # Beam warns about unused cloud services
-    logging.getLogger("fairseq.tasks").setLevel(logging.ERROR)  # warnings about tensorboardX
+    logging.getLogger("fairseq.tasks").setLevel(logging.ERROR)  # it warns about tensorboardX
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.jit")  # from fairseq
     try:
         for argument in given:

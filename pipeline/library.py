@@ -65,7 +65,7 @@ class OpenedRun:
         docs/columns.md lists the columns. Part files in an object store are downloaded.
         """
         if not isinstance(self.record(stage), PairsRecord):
-            raise UserError(f"{self.folder}: {stage} is a stage without pairs")
+            raise UserError(f"{self.folder}: the stage {stage} makes no pairs")
         paths = [shard.path for shard in shards_of(self.folder, stage)]
         if storage.is_remote(self.folder):
             folder = remote.localise(storage.join(self.folder, folder_of(stage)))

@@ -11,7 +11,7 @@ from paraloom.models.errors import UserError, missing_extra
 from paraloom.models.files import user_cache
 
 _MEMORY = ("MemoryError", "out of memory", "llocate memory", "bad_alloc")
-"""Parts of the messages of out-of-memory errors. torch has no class for such errors on a CPU."""
+"""Parts of messages about lack of memory, since torch has no class for these errors on a CPU."""
 
 
 def is_interrupt(error: BaseException | None) -> bool:

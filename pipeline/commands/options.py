@@ -18,7 +18,7 @@ from paraloom.models.printing import show
 
 
 def option(metavar: str, help: str, *names: str, **more: Any) -> Any:
-    """Declare an option that takes a value."""
+    """Declare an option that has a value."""
     return typer.Option(*names, metavar=metavar, help=help, **more)
 
 
@@ -97,7 +97,7 @@ OnInterrupt = Annotated[
     option(
         "leave|cancel",
         "leave: Ctrl-C leaves a job on Dataflow or Flink running. cancel: Ctrl-C cancels the job. "
-        "By default, a command in a terminal asks.",
+        "By default, a command in a terminal asks what to do.",
     ),
 ]
 Model = Annotated[str, option("DIR", "Folder of the encoder.", "--model")]
@@ -122,7 +122,7 @@ JsonFile = Annotated[
 
 
 def check_apart(json: str | None, output: str | Path, name: str) -> None:
-    """Raise a UserError if `--json` has the path of another output. `name` is its option."""
+    """Raise a UserError if `--json` and the option `name` have the same path, `output`."""
     if json and Path(json).resolve() == Path(output).resolve():
         raise UserError(f"--json {json}: is also the path of {name}; name another file")
 
@@ -140,6 +140,6 @@ def write_json(file: str | None, results: Any) -> None:
         text = json.dumps(values, indent=1).replace("\x7f", "\\u007f")
         show(text, _stdout.get())
     elif file:
-        _check_replaceable(Path(file))  # the command itself may have written it
+        _check_replaceable(Path(file))  # the command itself may have made the file
         with atomic_file(Path(file)) as path:
             path.write_text(json.dumps(values, indent=1, ensure_ascii=False), encoding="utf-8")

@@ -131,4 +131,4 @@ class InputOptions(Options):
         named = READERS[self.format].named
         for name in self.columns.keys() - {*named}:
             known = ", ".join(named) or "none"
-            raise ValueError(f"columns: {self.format} takes {known} here, not {name}")
+            raise ValueError(f"columns: {name} is unknown; input.format {self.format} has {known}")

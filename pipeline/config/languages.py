@@ -20,9 +20,9 @@ from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 
 _ROWS, _FILES = 100, 20  # largest numbers of rows and of files that are read
 _SHARE = 0.8  # least share of rows that are clearly in the same wrong language
-_CHANCE = 0.2  # largest share of rows that may be in the configured language
+_CHANCE = 0.2  # largest share of rows that are possibly in the configured language
 _NOTICE, _SWAPPED, _CERTAIN = 3, 5, 20
-"""Least numbers of rows for a notice, for an error of swapped sides, and for another error."""
+"""Least numbers of rows for a notice, for the error about swapped sides, and for other errors."""
 _GO_ON = "if the configuration is right, set input.check_languages: false"
 
 
@@ -68,7 +68,7 @@ def check_texts(options: InputOptions, bitexts: Sequence[Bitext]) -> None:
 def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, bool]:
     """Find the sides that are not in their configured language.
 
-    Return a message, which is empty if there is no such side, and whether the mistake is certain. A
+    Return a message and whether the mistake is certain. Without a mistake, the message is empty. A
     mistake is uncertain if there are few rows, or if the identifier may confuse the found and the
     configured language. A mistake is also uncertain if both sides are in the same language, because
     the first rows may be untranslated.
@@ -100,7 +100,7 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
 
 
 def check_model(model: NmtModel, key: str, languages: Languages) -> None:
-    """Compare the languages that a model's files name, if any, with `languages`.
+    """Compare `languages` with the languages that a model's files name, if they name any.
 
     In errors, `key` names the model.
     """

@@ -52,7 +52,8 @@ class ScoreOptions(Options):
     """Model of sentence-transformers for sentence_similarity: a folder, or a name on the Hugging
     Face Hub (`owner/name`, `owner/name@revision`)."""
     cross_encoder_model: HubModel | None = None
-    """Cross-encoder of sentence-transformers for cross_encoder: a folder, or a name on the Hub."""
+    """Cross-encoder of sentence-transformers, for the scorer cross_encoder: a folder, or a name on
+    the Hub."""
     compute_type: Literal["auto", "int8"] = "auto"
     """Number type of the weights of sentence_model and cross_encoder_model. auto: float16 on a GPU,
     float32 on a CPU. int8: 8 bits on a CPU, for networks like BERT. int8 is two to three times as
@@ -149,8 +150,8 @@ class Config(Options):
     process uses all GPUs of a machine, so `count` may be higher than 1."""
     max_rejected: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Largest share of rows that a stage before `bucket` may reject. If a stage rejects more rows,
-    the run stops. The share is checked from 1,000 rows on, and at the end of the stage. Rows that
-    `input.where`, `input.unique` and `input.near_duplicates` reject do not count. 1: no limit."""
+    the run stops. The share is checked from 1,000 rows on, and at the end of the stage. Rejections
+    by `input.where`, `input.unique` and `input.near_duplicates` do not count. 1: no limit."""
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     generators: Generators = None
@@ -170,7 +171,7 @@ class Config(Options):
 
     @property
     def is_plain_text(self) -> bool:
-        """Whether the input is text in one language, for which a forward model makes sources."""
+        """Whether the input is text in one language, from which the stage `pivot` makes sources."""
         return self.input is not None and not READERS[self.input.format].has_source
 
     @property
@@ -268,7 +269,7 @@ class Config(Options):
         if used and not (score.paragram or score.phrases):
             raise ValueError(
                 f"score.paragram: {used[0]} needs word vectors; name a file of word vectors here, "
-                "or name phrase pairs in score.phrases, or remove it from score.scorers"
+                f"or name phrase pairs in score.phrases, or remove {used[0]} from score.scorers"
             )
         taken = {*_TAKEN, *COLUMNS, *score.names, ENCODER}
         for name in keep:
@@ -286,12 +287,12 @@ class Config(Options):
             self._leave_out(needs)
         elif lacking := [name for name in self.score.scorers if name in needs]:
             raise ValueError(
-                f"score.scorers: {lacking[0]} needs a source and its translation model, which "
-                "input.format pairs does not have; take it out"
+                f"score.scorers: {lacking[0]} needs sources or a translation model; input.format "
+                f"pairs has neither, so remove {lacking[0]}"
             )
 
     def _leave_out(self, scorers: Collection[str]) -> None:
-        """Leave out default scorers. The key `scorers` stays unset, so `replace` restores them."""
+        """Leave out default scorers. `scorers` stays unset, so `Options.replace` restores them."""
         self.__dict__["score"] = score = self.score.model_copy()
         score.__dict__["scorers"] = [name for name in score.scorers if name not in scorers]
 
@@ -324,8 +325,8 @@ class Config(Options):
         lacking = {"translation_score", "dual_score"}.intersection(self.score.scorers)
         if lacking and not self.has_model:
             raise ValueError(
-                f"score.scorers: {min(lacking)} needs a translation model; take it out, name "
-                "one in nmt.model, or add `kind: nmt` to generators"
+                f"score.scorers: {min(lacking)} needs a translation model; name a model in "
+                f"nmt.model, add `kind: nmt` to generators, or remove {min(lacking)}"
             )
 
     def _check_selection(self, key: str) -> None:
@@ -367,11 +368,11 @@ class Config(Options):
 
     def _check_rounds(self) -> None:
         if self.select.selections:
-            raise ValueError("select.named: needs loop.rounds: 1; each round makes a selection")
+            raise ValueError("select.named: needs loop.rounds 1, since each round selects pairs")
         if not self.embeddings.reads_the_corpus:
             raise ValueError("loop.rounds: must be 1 if embeddings does not read the corpus")
         if not self.select.labelled:
-            raise ValueError("select.labelled: is missing; with loop.rounds it ranks the rounds")
+            raise ValueError("select.labelled: is missing; loop.rounds needs it to rank rounds")
         if self.select.deciles is None and self.select.by not in CHOSEN:
             raise ValueError("select.deciles: null would give every round the same pairs")
 

@@ -94,8 +94,8 @@ def _set(values: dict[str, Any], change: str) -> None:
 def _with_variables(values: dict[str, Any]) -> Config:
     """Make a configuration in which the value of the environment variable NAME replaces `${NAME}`.
 
-    `Config.written` still contains `${NAME}`, except if a key, such as a language code, does not
-    accept this text. In the last part of `run`, which cards show, variables are always replaced.
+    `Config.written` still contains `${NAME}`, unless a key (such as a language code) rejects it.
+    Variables in the last part of `run` are always replaced, because cards show this part.
     """
     shown: dict[str, str] = {}
 

@@ -44,8 +44,8 @@ class SelectOptions(Options):
     """Least label of a good pair, from 0 to 100. `by: judged` and the measured precision of the
     corpus use this key. If several people judged a pair, its label is the mean of their labels."""
     labelled: InputFile | list[InputFile] | None = None
-    """Labelled pairs for `by: auto` and `loop.rounds` in the format of STS: a file, a folder, or a
-    list of files and folders."""
+    """Labelled pairs in the format of STS, for `by: auto` and `loop.rounds`. Give a file, a folder,
+    or a list of files and folders."""
     auto: AutoOptions = AutoOptions()
     deciles: Annotated[list[Annotated[int, Field(ge=0, le=9)]], Field(min_length=1)] | None = Field(
         default=[8, 9]
@@ -62,8 +62,8 @@ class SelectOptions(Options):
     per_generator: Annotated[Fraction | None, Field(exclude_if=operator.not_)] = None
     """Largest share of the corpus that a single generator may contribute. null: no limit."""
     max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """With `per_source: diverse`, the largest trigram overlap of two selected translations of a
-    source."""
+    """With `per_source: diverse`, the largest trigram overlap that two selected translations of a
+    source may have."""
     where: list[str] = Field(default=[])
     """Further conditions on scores, deciles or numbers of tokens, which must all hold. Examples:
     `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""

@@ -55,7 +55,7 @@ def join(
     own: Mapping[str, ScorerRecord],
     where: Sequence[Predicate] = (),
 ) -> JudgedPairs:
-    """Join judgments with the scores of their pairs in `shards` of the stage `bucket`.
+    """Join judgments with their pairs' scores. `shards` are the shards of the stage `bucket`.
 
     A pair's label is the mean of its judges' labels. A pair counts if its sides differ and its
     first row meets `where`. `own` contains third-party scorers.
@@ -87,7 +87,7 @@ def join(
 
 
 def by_pair(judgments: Iterable[Judgment]) -> dict[PairTexts, list[float]]:
-    """Group the labels of judgments by the texts of their pairs."""
+    """Group the judges' labels by the texts of the pairs."""
     labels: dict[PairTexts, list[float]] = {}
     for judgment in judgments:
         labels.setdefault(judgment.pair, []).append(judgment.score)
@@ -228,7 +228,7 @@ def _corpus_labels(judgments: Sequence[Judgment], shards: Sequence[Shard]) -> np
 
 
 def corpus_precisions(folder: str, record: RunRecord) -> dict[str, str]:
-    """Describe the precision of each corpus in `corpus_counts` in a line of text."""
+    """Return a line about the precision of each corpus in the result of `corpus_counts`."""
     counts = corpus_counts(folder, record)
     return {place: precision_line(place, *of) for place, of in counts.items()}
 
@@ -236,8 +236,8 @@ def corpus_precisions(folder: str, record: RunRecord) -> dict[str, str]:
 def corpus_counts(folder: str, record: RunRecord, good: float = 0) -> dict[str, tuple[int, int]]:
     """Count the good pairs and the judged pairs of each finished corpus that has judged pairs.
 
-    The keys of the result are `selections/NAME`, or "" for the run's own corpus. Pairs with a label
-    of at least `good`, or of `select.good` if `good` is 0, are good.
+    The keys of the result are `selections/NAME`, or "" for the run's own corpus. A pair is good if
+    its label is at least `good` or, if `good` is 0, at least `select.good`.
     """
     judgments, found = read_judgments(folder), {}
     selections = [f"selections/{name}" for name in record.config.select.selections]

@@ -25,7 +25,7 @@ class Cut:
 
     score: str
     deciles: tuple[int, ...]
-    wanted: float
+    wanted: float  # the precision to reach
     reached: bool
     """Whether at least ENOUGH pairs are judged and the lower end of `wilson` reaches `wanted`."""
     rows: int

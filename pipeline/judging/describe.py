@@ -11,7 +11,7 @@ from paraloom.pipeline.judging.judgments import Judgment
 
 
 def precision_line(place: str, good: int, judged: int) -> str:
-    """Describe the precision of a corpus. `place` is `selections/NAME`, or "" for the run's own."""
+    """Describe a corpus's precision. `place` is `selections/NAME`, or "" for the run's corpus."""
     low, high = cuts.wilson(good, judged)
     name = place.rpartition("/")[2]
     share = f"{good:,} of {judged:,}, 95% interval {low:.2f} to {high:.2f}"
@@ -74,7 +74,7 @@ def number_in_words(value: float | None) -> str:
 
 
 def select_lines(cut: cuts.Cut, where: Sequence[str] = ()) -> str:
-    """Return the section `select` of a configuration that applies a cut and the conditions."""
+    """Return a section `select` in YAML, which applies a cut and the conditions in `where`."""
     items = yaml.safe_dump([*where], default_flow_style=True, allow_unicode=True, width=10**6)
     conditions = f"\n  where: {items.rstrip()}" if where else ""
     comment, deciles = f"# precision {cut.wanted:g}", list(cut.deciles)
@@ -97,7 +97,7 @@ def cut_lines(cut: cuts.Cut, rows: int) -> list[str]:
 
 
 def counts_line(found: cuts.AgreementRecord) -> str:
-    """Describe the numbers of judged pairs, of good pairs, and of pairs that do not count."""
+    """Describe how many pairs are judged, how many are good, and how many do not count."""
     judged = f"{found.pairs:,} judged pairs of {found.references:,} references"
     if found.where:
         judged += f" with {' and '.join(found.where)}"
@@ -107,7 +107,7 @@ def counts_line(found: cuts.AgreementRecord) -> str:
         judged += f" (Krippendorff's alpha {number_in_words(found.alpha)})"
     good = f"{found.good_pairs:,} are good (label at least {found.good:g} of 100)"
     not_counted = {
-        "with equal sides": found.copies,
+        "have equal sides": found.copies,
         "do not meet the condition": found.outside,
         "are not in the run": found.gone,
     }
@@ -130,7 +130,7 @@ def describe_judges(judgments: Sequence[Judgment]) -> list[str]:
         return lines
     shared = sum(n > 1 for n in Counter(judgment.pair for judgment in judgments).values())
     value = f"Krippendorff's alpha {number_in_words(alpha(judgments))}"
-    return [*lines, f"agreement on {shared:,} pairs of several judges: {value}"]
+    return [*lines, f"agreement on {shared:,} pairs with several judges: {value}"]
 
 
 def alpha(judgments: Sequence[Judgment]) -> float | None:

@@ -67,7 +67,7 @@ class Action(PairName):
 
     reference: str = ""
     translation: str = ""
-    score: Score | None = None  # shared meaning; None if the judge skipped the pair
+    score: Score | None = None  # shared meaning, 0 to 100; None if the judge skipped the pair
     fluency: Fluency | None = None  # 0 nonsense, 1 understandable, 2 fluent
     undone: bool = False  # whether this action undoes the last action on the pair
 
@@ -144,7 +144,7 @@ def judging(run: str) -> AbstractContextManager[None]:
     if storage.is_remote(run):
         raise UserError(f"{run}: judgments need a run on this machine; copy the folder first")
     if not Path(run, "run.json").exists():
-        raise UserError(f"{run}: no run here: it has no run.json")
+        raise UserError(f"{run}: no run here; the folder has no run.json")
     file = Path(run, FOLDER, ".lock")
     return locked(file, f"{run}: another paraloom judge is running here; stop it")
 
@@ -179,7 +179,7 @@ def _whole_lines(data: bytes) -> bytes:
 
 def _apply(found: _Actions, actions: Iterable[Action]) -> None:
     for action in actions:
-        named = (*action.key, *action.pair)  # ids alone may repeat in imported judgments
+        named = (*action.key, *action.pair)  # imported judgments may repeat an id
         if action.undone and named not in found:
             named = next((of for of in reversed(found) if of[:2] == action.key), named)
         found.pop(named, None)  # move the pair to the end

@@ -30,7 +30,7 @@ _SIDES = ("reference", "translation")
 _TEXTS = ("source", *_SIDES)
 # No column of an input can have these names.
 _HASH, _TURN, _DISTANCE = "(hash)", "(turn)", "(distance)"
-_NEXT = 10  # number of pairs of a decile among which the next pair is chosen
+_NEXT = 10  # the next pair is chosen among this number of pairs of a decile
 
 Rows = npt.NDArray[np.int64]
 
@@ -62,7 +62,7 @@ class ScoredRun:
         self.scores = list(bucket.deciles)
 
     def shards(self, stage: str = "") -> list[Shard]:
-        """Return the shards of a stage, by default of `bucket`, in order."""
+        """Return the shards of a stage in order. The default is the stage `bucket`."""
         return shards_of(self.folder, stage or self._stage)
 
     def tables(self, columns: Sequence[str], stage: str = "") -> Iterator[pa.Table]:
@@ -122,7 +122,7 @@ def sample_rows(
 
 
 def _sample(tables: Iterable[pa.Table], spread: Sequence[str], count: int, seed: int) -> pa.Table:
-    """Draw rows with different sides, spread evenly over the values of each column in `spread`."""
+    """Draw rows whose sides differ, spread evenly over the values of each column in `spread`."""
     kept: pa.Table | None = None
     for table in tables:
         table = table.filter(pc.not_equal(table["reference"], table["translation"]))
@@ -164,7 +164,7 @@ def _cells(table: pa.Table, spread: Sequence[str]) -> dict[tuple[str, Any], Rows
 def _in_order(cells: Mapping[tuple[str, Any], Rows], count: int) -> list[int]:
     """Return row numbers in the order of the sample.
 
-    Each step takes the cell that is furthest behind its share of the chosen rows. Among the first
+    Each step finds the cell that is furthest behind its share of the chosen rows. Among the first
     rows of this cell, the step chooses the row whose cells are furthest behind in total.
     """
     waiting = {cell: rows.tolist() for cell, rows in cells.items()}

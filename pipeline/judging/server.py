@@ -35,7 +35,7 @@ PORT = 51397
 """The default port. The port is fixed, because browsers store the judge's name by host and port."""
 
 _HOST = "127.0.0.1"
-_BODY = 1 << 16  # bytes
+_BODY = 1 << 16  # largest size of a request's body, in bytes
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "

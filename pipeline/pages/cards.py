@@ -39,7 +39,7 @@ _SPLITS = {"train", "test", "trial", "dev"}
 
 
 def write_data_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the card of a run's corpus, or of the corpus of the named selection in `place`."""
+    """Write the card of a corpus. `place` is the folder of a named selection, or "" for the run."""
     corpus = storage.join(folder, folder_of(record.derived(place).path("select")))
     sizes = storage.sizes(corpus)
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
@@ -93,7 +93,7 @@ def meaning(
 
 
 def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the card of the encoder of the run or of `place`. Keep a card that a person edited."""
+    """Write the card of the encoder in `place` ("" for the run). Keep a card that people edited."""
     view = record.derived(place) if place else record.best
     number = int(place.removeprefix("rounds/")) if place.startswith("rounds/") else 0
     folder = storage.join(folder, record.derived(place).path("embeddings"))

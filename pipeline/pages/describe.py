@@ -132,7 +132,7 @@ def near_copies(corpus: PairsRecord | None, config: Config) -> str:
 
 
 def excluded_rows(record: RunRecord) -> list[tuple[str, int, list[int]]]:
-    """List each evaluation data set: name, number of sentences, number of excluded rows by rule."""
+    """List each data set's name, number of sentences, and number of excluded rows by rule."""
     data_sets = (record.find(ExcludeRecord) or ExcludeRecord()).data_sets
     rejected = (record.find(PairsRecord, "select") or PairsRecord()).rejected
     return [

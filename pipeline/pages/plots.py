@@ -41,7 +41,7 @@ class Density(NamedTuple):
 
 
 def histogram(pairs: Array, corpus: Array, deciles: Deciles) -> Histogram:
-    """Return the histogram of a score. `deciles` describes the deciles of all pairs of the run."""
+    """Return the histogram of a score. `deciles` describes all pairs of the run."""
     edges = axis(pairs, BINS)
     shares = [
         np.histogram(_within(values, edges), edges)[0] / max(len(values), 1)
@@ -76,8 +76,8 @@ def axis(values: Array, bins: int) -> Array:
 def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | None:
     """Choose a score of wording and a score of meaning, preferably among the scores in `limited`.
 
-    `limited` has the scores that the selection limits. A missing score of wording or of meaning is
-    replaced by another score. With fewer than two scores, the result is None.
+    `limited` contains the scores that the selection restricts. If no score measures wording or
+    meaning, another score is used. With fewer than two scores, the result is None.
 
     >>> axes(["unigram_f1", "word_order", "translation_score"], ["word_order"])
     ('unigram_f1', 'word_order')

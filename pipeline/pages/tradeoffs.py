@@ -74,7 +74,7 @@ class Kept:
 class Curve:
     """The pairs selected at several bounds. `paraloom frontier --json` writes these fields."""
 
-    moved: tuple[Predicate, ...]  # one or two thresholds
+    moved: tuple[Predicate, ...]  # one or two thresholds, whose bounds vary
     points: list[Kept]
     chosen: Kept  # the pairs of the run's own selection
 
@@ -161,7 +161,7 @@ class Sample:
         return Curve((predicate,), points, self.keep(free, predicate))
 
     def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
-        """Return selections of equal size, each with other bounds on wording and meaning.
+        """Return selections of equal size, each with different bounds on wording and meaning.
 
         The result is None if no score measures wording, or if fewer than ENOUGH pairs are selected.
         """
@@ -199,7 +199,7 @@ class Sample:
 
 
 def limits_of(criteria: Criteria) -> list[Predicate]:
-    """Return the conditions with numbers. The selected deciles become one condition on a range."""
+    """Return the conditions with numeric bounds. The deciles become one condition on a range."""
     found = [each for each in criteria.where if each.numbers]
     if criteria.deciles:
         ends = min(criteria.deciles), max(criteria.deciles)
@@ -229,7 +229,7 @@ def thresholds(criteria: Criteria) -> list[tuple[Predicate, Criteria]]:
 
 
 def regions(criteria: Criteria, deciles: Mapping[str, Deciles]) -> dict[str, Interval]:
-    """Return the interval of allowed values of each score that the criteria restrict."""
+    """For each score that the criteria restrict, return the interval of allowed values."""
     found: dict[str, Interval] = {}
     for each in limits_of(criteria):
         score = each.column.removesuffix(schema.decile(""))

@@ -14,10 +14,10 @@ from paraloom.pipeline.pages.metadata import Configuration, SplitFiles
 
 TRAIN, TEST = "train", "test"
 PAIRS = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("anchor", "positive")])
-"""The columns of the configuration `pairs`, as losses of sentence-transformers expect."""
+"""The columns of the configuration `pairs`, which losses of sentence-transformers expect."""
 
 FILE_ROWS, FILE_BYTES, GROUP_ROWS = 1_000_000, 200_000_000, 100_000
-"""A file ends after the row group (GROUP_ROWS rows) that reaches FILE_ROWS or FILE_BYTES in all."""
+"""A file ends when a row group (GROUP_ROWS rows) brings it to FILE_ROWS or FILE_BYTES."""
 
 # With content-defined chunks, an added row changes few pages of a file, and the Hub stores only the
 # changed pages. The values are the defaults of the library `datasets`.

@@ -62,10 +62,10 @@ class TripletOptions:
         if unknown := set(self.kinds) - {*KINDS}:
             raise UserError(f"--triplets {min(unknown)}: choose among {', '.join(KINDS)}, all")
         if not self.bounds.min_score <= min(self.bounds.max_score, 1 - self.bounds.relative_margin):
-            raise UserError("--min-score: no cosine meets this and --max-score, --relative-margin")
+            raise UserError("--min-score: is above the limit of --max-score or --relative-margin")
         changes = [kind for kind in self.kinds if kind in CHANGES]
         if changes and language != "en":
-            raise UserError(f"--triplets: {', '.join(changes)}: for English only; use {NEAR}")
+            raise UserError(f"--triplets: use {NEAR}; kinds for English only: {', '.join(changes)}")
 
     def neighbours(self) -> str:
         """Return the names of the models that find neighbours, or "" without the kind `near`."""
@@ -178,7 +178,7 @@ class _Near:
         return np.asarray(np.any(same, axis=0))
 
     def _judged(self, block: Block, found: np.ndarray, usable: np.ndarray) -> np.ndarray:
-        """Ask the cross-encoder which of the first _JUDGED usable neighbours fit: bool [n, k]."""
+        """Find which of the first _JUDGED usable neighbours pass the cross-encoder: bool [n, k]."""
         from paraloom.models.scorers.learned.sentence_similarity import cross_encoder
 
         asked = usable & (np.cumsum(usable, axis=1) <= _JUDGED)
@@ -227,7 +227,7 @@ class _Changed:
 def write_triplets(
     folder: Path, splits: Sequence[SplitFiles], options: TripletOptions, work: Path, seed: int
 ) -> tuple[Configuration, Counter[str]]:
-    """Write the triplets of the pairs of a release, and count them by kind.
+    """Write triplets for the pairs of a release, and count the triplets by kind.
 
     A negative and its pair are in the same split. An interrupted command resumes from the blocks in
     `work`.

@@ -67,7 +67,7 @@ def read_run(folder: str) -> RunRecord:
         problem = str(error).partition("\n")[0]
         raise UserError(
             f"{path}: not the record of a run ({problem}); remove this file and manifest.json, "
-            "and run again: valid results are kept"
+            "and run again, which keeps valid results"
         ) from error
     found: dict[str, StageRecord] = {}
     for place in ("", *record.config.places):
@@ -119,7 +119,7 @@ def read_stages(folder: str) -> dict[str, StageRecord]:
         paths = {name: path for name, path in paths.items() if Path(path).exists()}
     records = {}
     for name, values in zip(paths, storage.several(read_json, paths.values()), strict=True):
-        with suppress(ValueError):  # the file is not a valid record, or missing from a store
+        with suppress(ValueError):  # the file is damaged, or is missing from an object store
             records[name] = stage_record(name, values)
     return records
 
@@ -146,7 +146,7 @@ def shards_of(run: str, stage: str) -> list[Shard]:
 
 
 def shards_in(folder: str) -> list[Shard]:
-    """Return the part files in the folder of a stage in their order."""
+    """Return a stage's part files in their order. `folder` is the stage's folder."""
     return [shard for receipt in receipts(folder) for shard in receipt.shards]
 
 
@@ -164,14 +164,14 @@ def versions() -> dict[str, str]:
 def locked(folder: str) -> AbstractContextManager[None]:
     """Prevent a second process on this machine from working in a run folder.
 
-    Two machines may share a run, because each machine accepts only results with its own keys.
+    Two machines may share a run, because a machine accepts only results with keys that it computes.
     """
     here = remote.local_workdir(folder) / ".lock"
     return files.locked(here, f"{folder}: another paraloom is running here; wait for it")
 
 
 def with_selections(config: Config) -> Config:
-    """Add the named selections of earlier commands, unless `config` sets a selection to null."""
+    """Add the named selections of earlier commands, except selections that are null in `config`."""
     before = read_run(config.run).config.select.named
     if not (before or config.select.named):
         return config
@@ -184,7 +184,7 @@ def with_selections(config: Config) -> Config:
         named = {name: of for name, of in every.items() if of is not None}
         merged = config.replace(select=config.select.replace(named=named))
     except ValueError as error:
-        raise UserError(f"{config.run}: {error}; select.named.NAME=null removes it") from error
+        raise UserError(f"{config.run}: {error}; select.named.NAME=null removes NAME") from error
     shown = {name: shown[name] for name in named}
     merged._written = {**config.written, "select": {**section, "named": shown}}
     return merged
@@ -207,7 +207,7 @@ def finished(folder: str) -> RunRecord:
 
 
 def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
-    """Return the record with these stages only."""
+    """Return the record with only the stages in `names`."""
     found = {name: record.stages[name] for name in names if name in record.stages}
     return record.model_copy(update={"stages": found})
 
@@ -243,7 +243,7 @@ def check_current(folder: str, record: RunRecord, stage: str, command: str) -> N
     """Raise a UserError if a stage is outdated. The error names the `command` to run."""
     if stage in outdated(record):
         raise UserError(
-            f"{folder}: {stage} is outdated, made by an earlier configuration; "
+            f"{folder}: {stage} is outdated, because an earlier configuration made it; "
             f"`paraloom {command} --config FILE` makes it again"
         )
 
@@ -258,7 +258,7 @@ def check_selection(folder: str, known: Collection[str], name: str) -> str:
 
 
 def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> RunRecord:
-    """Return the record of a run or a named selection whose corpus is finished and current."""
+    """Return the record of a run or a named selection. The corpus must be finished and current."""
     place = check_selection(folder, record.config.select.selections, selection)
     stage = record.derived(place).path("select")
     check_current(folder, record, stage, "select")

@@ -29,8 +29,8 @@ class Journal:
     ) -> None:
         """Record the configuration and its stages before the first stage runs.
 
-        `outdated`, the stages whose keys have changed, is recorded. A reader of the record may lack
-        the files and environment variables from which keys are computed.
+        `outdated` contains the stages whose keys have changed. They are recorded, because a reader
+        of the record may lack the files and environment variables from which keys are computed.
         """
         self.record = RunRecord(
             config=Config.of(config.written),
@@ -62,7 +62,7 @@ class Journal:
             self.save()
 
     def finish(self, step: PlannedStage, record: StageRecord) -> None:
-        """Record that a stage has finished, with the stage's record."""
+        """Record that a stage has finished, and write the stage's record."""
         record = record.model_copy()
         record.config = self.record.config.model_dump(mode="json")
         if step.stage.name == "embeddings":  # remove paths, because people share this folder

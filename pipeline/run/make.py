@@ -66,7 +66,7 @@ def run_stages(
     if base is None:  # commands that run on a sample print notices of their own
         notices.notify(notices.of_configuration(here, names))
     if not names:
-        raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
+        raise UserError(f"this configuration has no stage {' or '.join(targets)}")
     with locked(config.run):
         remove_temporary(config.run)
         run = Run.open(here, arguments, base)
@@ -87,7 +87,7 @@ def run_stages(
                 _plan_repair(error, needed, state)
             except UserError:
                 if journal.record.stages:
-                    with suppress(UserError, OSError):  # report the first error
+                    with suppress(UserError, OSError):  # only the first error is reported
                         write_pages(config.run, recorded(journal.record))
                 raise
         remove_local_copies(config.run)
@@ -118,7 +118,7 @@ def check_visible(config: Config, arguments: Sequence[str]) -> None:
 
 
 def remote_paths(config: Config) -> list[str]:
-    """List the paths in object storage among the run folder and the input files."""
+    """List the run folder and the input files that are in object storage."""
     return [path for path in (config.run, *config.files().values()) if storage.is_remote(path)]
 
 
@@ -216,7 +216,7 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
 
 
 def _plan_repair(error: DamagedError, steps: Sequence[PlannedStage], state: _State) -> None:
-    """Let the stage of a damaged part file run again, but raise an error for a repaired file."""
+    """Let the stage of a damaged part file run again once. Raise an error the second time."""
     path = error.path
     folders = {step.path: step.run.folder(step.stage.name) for step in steps}
     stage = next((n for n, folder in folders.items() if path.startswith(f"{folder}/")), None)

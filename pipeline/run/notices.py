@@ -38,7 +38,7 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
     own, default = config.score.model_fields_set, "paragram_similarity"
     if "score" in stages and default not in config.score.scorers and "scorers" not in own:
         yield (
-            f"score: {default} is left out: it needs score.phrases (phrase pairs) or "
+            f"score: {default} is left out, because it needs score.phrases (phrase pairs) or "
             f"score.paragram (word vectors); select uses deciles of {config.select.by}"
         )
     yield from of_codes(config.input)

@@ -62,7 +62,7 @@ class PairsRecord(StageRecord, stage="select"):
     shards: int = 0  # number of part files
     worker_seconds: float = 0.0  # total time that workers spent on rows
     metrics: dict[str, Any] = {}  # Beam counters of the job
-    saved: dict[str, Saved] = {}  # rows that needed no translation, by key such as nmt.reuse
+    saved: dict[str, Saved] = {}  # rows that needed no translation, by configuration key
     cleaned: dict[str, int] = {}  # number of pairs that `input.clean` changed, by kind
     # The following fields are set only for a corpus.
     unigram_f1: float | None = None  # the median of a sample of about 10,000 pairs
@@ -88,7 +88,7 @@ class IngestRecord(PairsRecord, stage="ingest"):
 
 
 class UsedModel(Lenient):
-    """A model that the run did not train."""
+    """A model that a stage used."""
 
     path: str = ""  # folder, or name on the Hub
     sha256: str = ""
@@ -209,7 +209,7 @@ class EvaluatedGroup(Lenient):
 
 
 class Evaluation(Lenient):
-    """The values of `paraloom.models.embeddings.applications.evaluation.Report.json`."""
+    """The values that `paraloom.models.embeddings.applications.evaluation.Report.json` returns."""
 
     models: list[str]
     groups: dict[str, EvaluatedGroup]
@@ -261,7 +261,7 @@ class RunRecord(Lenient):
     def roll_up(self) -> dict[str, Any]:
         """Return the content of manifest.json.
 
-        The stages omit `reads`, and values that are the same in the record of the run.
+        The stages lack `reads`, and values that the run's own record also contains.
         """
         stages = {}
         for name, of in self.stages.items():
@@ -338,8 +338,8 @@ def of_kind(kind: type[Kind], name: str, records: Mapping[str, StageRecord]) -> 
     """Return the record of the stage `name` if it is of the class `kind`."""
     found = records.get(name)
     if found and StageRecord.classes.get(name) is kind and not isinstance(found, kind):
-        with suppress(ValueError):  # damaged
-            return kind.model_validate(found.json_values())  # `kind` was imported after reading
+        with suppress(ValueError):  # the record is damaged
+            return kind.model_validate(found.json_values())  # read before `kind` was imported
     return found if isinstance(found, kind) else None
 
 

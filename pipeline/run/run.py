@@ -40,7 +40,7 @@ class Run:
     base: Run | None = None
     place: str = ""  # folder of a round or named selection, relative to the base's folder
     before: Run | None = None  # the previous round, whose encoder scores the pairs
-    records: dict[str, StageRecord] = field(default_factory=dict)  # of finished stages
+    records: dict[str, StageRecord] = field(default_factory=dict)  # only for finished stages
     forced: bool = False  # whether the running stage ignores earlier results
 
     @classmethod
@@ -119,7 +119,7 @@ class Run:
         return total
 
     def local_files(self, stage: str) -> list[str]:
-        """Return paths of local, verified copies of the part files of a finished pair stage."""
+        """Copy a finished pair stage's part files to this machine if needed. Return the paths."""
 
         def local(shard: Shard) -> str:
             path = self.local_folder(stage) / shard.file
@@ -189,7 +189,7 @@ class Run:
 
     @property
     def exclusion(self) -> Exclusion | None:
-        """The evaluation sentences of `exclude`, or None if this stage is not finished."""
+        """The evaluation sentences from the stage `exclude`, or None if it is not finished."""
         options, model = self.config.select, excluding_model(self.config)
         if not options.exclude or "exclude" not in self.owner("exclude").records:
             return None

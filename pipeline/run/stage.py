@@ -117,7 +117,7 @@ def folder_is_valid(run: Run, stage: str) -> bool:
 def shards_are_valid(run: Run, stage: str) -> bool:
     """Whether the receipts have the recorded digest, and all their part files are complete.
 
-    Further part files, which a failed attempt of a worker may have left, make the stage invalid.
+    The stage is also invalid if it has further part files, which a failed worker may have left.
     """
     found, folder = receipts(run.folder(stage)), run.folder(stage)
     accepted = [shard for receipt in found for shard in receipt.shards]

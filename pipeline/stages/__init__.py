@@ -4,8 +4,8 @@
         pivot ↗     generate ↗  paragram, idf, … ↗
 
 A new stage needs a row in this table, and a module that defines fields of
-`paraloom.pipeline.run.stage.Stage`, such as `fingerprint` and `make`. A stage that makes a scorer's
-resource needs no row, but a module in `resources` that has the name of the resource.
+`paraloom.pipeline.run.stage.Stage`, such as `fingerprint` and `make`. A stage that makes a resource
+(data that a scorer reads besides the pairs) needs only a module `resources.<name of the resource>`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Row(NamedTuple):
     makes: str  # columns that the stage adds, or another result
     command: str = ""  # command that brings the stage up to date, besides `corpus`
     folder: str = ""  # name of the folder, by default `name`; part of the stage's key
-    again: int = 0  # derived runs of this kind and of lower kinds repeat the stage (see `ROUND`)
+    again: int = 0  # derived runs up to this kind repeat the stage (see `ROUND`)
     pairs: bool = False  # whether the stage writes pairs
     when: Callable[[Config], bool] = lambda config: True  # whether a configuration has the stage
 
@@ -72,7 +72,7 @@ _ROWS = (
     Row(
         "forward_nmt",
         "ingest",
-        "a model of the other direction",
+        "a translation model for the other direction",
         "train-nmt",
         when=lambda config: not config.nmt.forward_model and needed("forward_model", config),
     ),

@@ -20,6 +20,6 @@ def make(run: Run, key: str) -> BucketRecord:
     """Add deciles to the pairs."""
     from paraloom.beam_jobs import bucket
 
-    work = units(run.shards("score"), key)  # the stage's key: deciles depend on all shards
+    work = units(run.shards("score"), key)  # the stage's key, because deciles depend on all shards
     result = bucket.run(work, run.folder("bucket"), run.config.score.names, run.arguments)
     return pairs_record(BucketRecord, result, deciles=bucket.summarise(result.receipts))

@@ -61,8 +61,8 @@ def check(config: Config) -> None:
     source, target = config.languages.source, config.languages.target
     if source == target:
         raise UserError(
-            f"input.source_language: equals input.target_language ({source}); set both to train a "
-            "translation model"
+            f"input.source_language: equals input.target_language ({source}); set the right "
+            "codes to train a translation model"
         )
 
 

@@ -55,7 +55,7 @@ def _version(config: Config, name: str) -> Any:
 
 
 def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
-    """Return each column's key from the digests of resources and the `plugin_keys` in `own`."""
+    """Compute each column's key. `digests` are digests of resources, and `own` is `plugin_keys`."""
     language = run.language
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests

@@ -34,7 +34,7 @@ version = VERSIONS["select"]
 
 
 def criteria(run: Run) -> Criteria:
-    """Return the criteria of the selection. `auto_select` or `judged` may have chosen deciles."""
+    """Return the criteria. The chosen score and deciles replace `auto` and `judged`."""
     chosen = resolve_auto(run)
     assert chosen.by not in CHOSEN, f"select.by: {chosen.by} has chosen no deciles yet"
     return run.criteria(chosen.by, chosen.deciles)
@@ -61,13 +61,13 @@ def make(run: Run, key: str) -> PairsRecord:
     with suppress(UserError):  # the earlier corpus is damaged or missing
         ended = storage.exists(compacted(place))
         earlier = np.concatenate([earlier, *_hashed_ids(receipts(place) if ended else ())])
-    storage.remove(storage.join(place.rpartition("/")[0], CARD))  # describes the earlier corpus
+    storage.remove(storage.join(place.rpartition("/")[0], CARD))  # it describes the earlier corpus
     work = units(run.shards(RANKED), key)
     result = select.run(work, place, criteria(run), run.arguments)
     record = pairs_record(PairsRecord, result)
     if not record.rows_out:
         counts = ", ".join(f"{rows:,} {reason}" for reason, rows in record.rejected.items())
-        why = counts or "earlier stages rejected all rows, see their _rejected/"
+        why = counts or "earlier stages rejected all rows; see their folders _rejected/"
         raise UserError(f"select: none of {record.rows_in:,} pairs is selected: {why}")
     some = first_rows(run.shards("select"), ["reference", "translation"], 10_000).combine_chunks()
     sides = (side.chunk(0) for side in some.columns)

@@ -164,7 +164,7 @@ def translate(
     )
     shards = run.shards(pairs_before(direction.job, run.config))
     key = content_key(direction.job, VERSIONS["back_translate"], *depends_on)
-    # Keys do not depend on other shards. If the input grows, only new shards are translated.
+    # Keys do not depend on other shards, so if the input grows, only new shards are translated.
     work = units(shards, key, candidates=options.candidates)
     limit = run.config.max_rejected
     output = run.folder(direction.job)

@@ -145,7 +145,7 @@ def test_another_score_and_two_workers(shards: list[Shard], labelled: Path, tmp_
 
 
 def test_pairs_of_no_use(shards: list[Shard], labelled: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="fewer than 2 pairs meet the other conditions"):
+    with pytest.raises(UserError, match="fewer than 2 pairs meet the conditions"):
         selected(shards, labelled, tmp_path, max_tokens=3)
     path = tmp_path / "sample.tsv"
     path.write_text("3\ta dog\ta cat\n3\tone\ttwo\n")

@@ -70,7 +70,7 @@ def test_what_cannot_be_done_is_found_at_once(config: Path, tmp_path: Path, caps
     change = ["--set", "embeddings.model=word-agv", "--set", "nmt.model=null"]
     assert "embeddings.model: " in refusal(capsys, "corpus", "--config", str(config), *change)
     (tmp_path / "run" / "model").mkdir(parents=True)
-    assert "nothing to do for nmt" in refusal(capsys, "train-nmt", "--config", str(config))
+    assert "has no stage nmt or" in refusal(capsys, "train-nmt", "--config", str(config))
 
 
 @pytest.mark.parametrize("name", ["embed", "similarity"])
@@ -201,8 +201,8 @@ def test_the_version(capsys: Capsys) -> None:
         (["papers", "mtb"], "papers: no such command 'mtb': did you mean 'mteb'"),
         (["corpus"], "corpus: missing option '--config'; see paraloom corpus --help"),
         (["corpus", "--confg", "x"], "corpus: no such option: --confg (Possible options: --config"),
-        (["doctor", "--", "--runner", "X"], "doctor takes no Beam options"),
-        (["papers", "mteb", "--", "--runner", "X"], "mteb takes no Beam options"),
+        (["doctor", "--", "--runner", "X"], "doctor accepts no Beam options"),
+        (["papers", "mteb", "--", "--runner", "X"], "mteb accepts no Beam options"),
         (["explain", "x", "y", "z"], "explain: got unexpected extra argument(s) (z)"),
     ],
 )

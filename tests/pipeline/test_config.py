@@ -74,7 +74,7 @@ def test_mistakes_are_one_line_that_names_the_key(tmp_path: Path, more: str, mes
             "score.columns.trigram_overlap: trigram_overlap is already in use",
         ),
         ("score.scorers=[paragram_similarity]", "score.paragram: paragram_similarity needs"),
-        ("loop.rounds=2", "select.labelled: is missing; with loop.rounds"),
+        ("loop.rounds=2", "select.labelled: is missing; loop.rounds"),
         ("input.format=text", "nmt.forward_model: is missing; input.format text needs nmt.f"),
         ("score.scorers=[encoder_similarity]", "'encoder_similarity' is unknown; choose from"),
         ("select.where=['trigram_overlap ~ 1']", "select.where[0]: 'trigram_overlap ~ 1' is no"),
@@ -250,7 +250,7 @@ def test_with_nothing_said_what_can_be_computed_is(tmp_path: Path) -> None:
         assert of.score.scorers == ["translation_score", "trigram_overlap"]
         assert (of.select.by, of.select.deciles) == ("translation_score", [3, 4, 5, 6, 7, 8, 9])
     (said,) = of_configuration(config, ["score", "select"])
-    assert said.startswith("score: paragram_similarity is left out: it needs score.phrases")
+    assert said.startswith("score: paragram_similarity is left out, because it needs")
     again = Config.of(config.model_dump())
     assert again.score == ScoreOptions.of(config.score.model_dump())
     assert again.select.by == "translation_score"

@@ -35,8 +35,9 @@ def test_no_pair_is_an_error_before_anything_is_trained(a_run: Path, capsys: Cap
 def test_no_pair_was_left_to_select_from(a_run: Path, capsys: Capsys) -> None:
     rewrite(a_run, "bucket", lambda pairs: pairs.slice(0, 0))
     assert again("select", a_run) == 2
-    said = "none of 0 pairs is selected: earlier stages rejected all rows, see their _rejected/"
-    assert capsys.readouterr().err.splitlines()[-1] == f"paraloom: select: {said}"
+    said = "earlier stages rejected all rows; see their folders _rejected/"
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"paraloom: select: none of 0 pairs is selected: {said}"
 
 
 def near_copy(pairs: pa.Table) -> pa.Table:

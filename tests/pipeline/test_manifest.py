@@ -293,13 +293,13 @@ def test_a_corpus_of_an_earlier_configuration(
     capsys.readouterr()
     assert main(["publish", folder, *PUBLISH]) == 2
     refused = said(capsys)
-    assert "select is outdated, made by an earlier configuration" in refused
+    assert "select is outdated, because an earlier configuration made it" in refused
     assert "`paraloom select --config FILE` makes it again" in refused
     assert not (a_run / "run/release").exists()
     assert main(["explain", folder, table(a_run, "corpus", "id")["id"][0].as_py()]) == 0
     explained = said(capsys)
     assert "in the corpus: deciles 2–6 of `trigram_overlap`" in explained
-    assert "outdated, made by an earlier configuration: " in explained
+    assert "an earlier configuration made these outdated stages: " in explained
     assert main(["compare", folder, str(finished_run / "run"), *ONE]) == 1
     assert "not compared, because an earlier configuration made these stages: " in said(capsys)
     assert as_made(read_run(folder)).config == before.config

@@ -62,7 +62,7 @@ class Estimated(BaseModel):
     """The JSON form of `paraloom estimate`."""
 
     rows: int
-    counted: bool  # whether `rows` was counted; if not, it was estimated
+    counted: bool  # whether `rows` was counted, not estimated
     rejected: float  # share of the rows that cannot be used
     kept: float  # share of the usable rows that `where`, `unique: pair` and `near_duplicates` keep
     translated: float  # share of the kept rows that are translated
@@ -73,7 +73,7 @@ class Estimated(BaseModel):
     requests: int  # number of requests to each language model
     generators: dict[str, Requests] = {}  # by name of a language model that answered
     translation_hours: float = 0.0  # on one machine
-    translation_cost: float | None = None  # with --gpu-hour
+    translation_cost: float | None = None  # None without --gpu-hour
     basis: list[str]  # sentences that explain the estimates
 
 
@@ -88,7 +88,7 @@ def command(
     rows: Annotated[int | None, option("N", "Number of rows in the whole input.", min=1)] = None,
     rows_per_second: Annotated[
         float | None,
-        option("RATE", "Sentences per second that another machine translates.", min=1e-9),
+        option("RATE", "Number of sentences that another machine translates per second.", min=1e-9),
     ] = None,
     device: Annotated[
         str, option("NAME", "Name of the machine that --rows-per-second describes.")
@@ -114,8 +114,8 @@ def command(
     found = estimate(run, rows, elsewhere, requests, arguments)
     if gpu_hour is not None and (hours := found.translation_hours):
         found.translation_cost = hours * gpu_hour
-        cost = f"{rate(hours)} hours in all, {rate(found.translation_cost)}"
-        found.basis.insert(0, f"Back-translation, one machine: {cost} at {gpu_hour:g} an hour.")
+        cost = f"{rate(hours)} hours and costs {rate(found.translation_cost)}"
+        found.basis.insert(0, f"One machine translates for {cost}, at {gpu_hour:g} an hour.")
     out = console()
     out.print(job_table(found.jobs))
     out.print(*found.basis, sep="\n", highlight=False)
@@ -270,7 +270,7 @@ def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[s
     lines = [
         f"Rows: {how}; {found.rejected:.1%} of the rows that were read cannot be used.",
         f"Other stages: timed on one core, extrapolated to {cores()} cores.",
-        f"Not in the table: {', '.join(found.not_timed)}; process start-up, further rounds.",
+        f"Not in the table: {', '.join(found.not_timed)}, process start-up, further rounds.",
     ]
     if found.kept < 1 or found.translated < 1:
         text = f"Of {read:,} usable rows, `input` keeps {found.kept:.1%}; of the kept rows, "

@@ -64,14 +64,14 @@ def command(
     not replaced.
     """
     if start and model:
-        raise UserError("init: give --model or --from, not both; the file of --from names a model")
+        raise UserError("init: give --model or --from, but not both, since both name a model")
     if out.exists():
         raise UserError(f"{out}: already exists; name another file with --out")
     codes, named = (source_language, target_language), files[0].startswith(_OPUS)
     if not named:
         check_unused(context, "opus:NAME", "source_language", "target_language")
     options, seen = _opus(files, codes) if named else find_input(files)
-    text = "# From `paraloom init`; all keys: `paraloom corpus --help`, docs/configuration.md.\n"
+    text = "# Written by `paraloom init`. docs/configuration.md describes all keys.\n"
     text += f"run: {_free_run(Path(files[0]).name, out)}\ninput:\n"
     for key, value in options.items():  # JSON on one line is valid YAML
         text += f"  {key}: {dumps(value, ensure_ascii=False)}\n"
@@ -91,7 +91,7 @@ def command(
         )
     values = parse_yaml(text, str(out))
     config = parse_config(values, where=str(out))  # raises errors before `out` is written
-    if source == ENGLISH != target and not named:  # columns without names cannot be swapped
+    if source == ENGLISH != target and not named:  # init cannot swap columns without names
         say(
             f"init: {files[0]}: the first side is English and becomes the source, so paraphrases "
             f"are {language_name(target)}; for English paraphrases, swap the columns of the file"
@@ -211,8 +211,8 @@ def _format(path: str) -> str:
         return "tmx"
     names = line.decode(errors="replace").split("\t")
     columns = len(names)
-    # A header contains only names. In a line of two or three words, at least two must be usual
-    # names of columns, because such a line may also be a pair of sentences (with an id like s1).
+    # A header contains only names. If it has two or three names, at least two must be usual names
+    # of columns, because the line may also be a pair of sentences (with an id like s1).
     usual = columns > 3 or (sum(map(_names_column, names)) > 1 and not re.search(rb"\d", line))
     texts = [text.decode(errors="replace").split("\t") for text in islice(lines, _READ)]
     usual = usual and (columns > 3 or _may_name_languages(names, texts))
@@ -253,7 +253,7 @@ def _may_name_languages(names: list[str], rows: list[list[str]]) -> bool:
 def _columns(form: str, paths: list[str]) -> dict[str, str]:
     """Choose the two languages with the longest texts, and return their columns."""
     names = _names(form, paths[0])
-    found: dict[str, tuple[float, str]] = {}  # mean number of characters and column, by language
+    found: dict[str, tuple[float, str]] = {}  # by language: mean number of characters, and column
     for name in names:
         with suppress(UserError):  # the column has no text
             seen = _preview(form, paths[:1], Layout(columns={"source": name, "reference": name}))
@@ -262,7 +262,7 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
             found[language] = max(found.get(language, (0.0, "")), (length, name))
     if len(found) < 2:
         raise UserError(
-            f"{paths[0]}: no two columns with text in two languages: {', '.join(names)}; for "
+            f"{paths[0]}: no two columns ({', '.join(names)}) differ in language; for "
             "pairs in one language, set input.format: pairs (text without a header row, or Parquet)"
         )
     two = sorted(found, key=lambda language: -found[language][0])[:2]
@@ -271,7 +271,7 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
 
 
 def _tmx_languages(path: str) -> tuple[str, str]:
-    """Return the two languages of most units. If numbers are equal, English has priority."""
+    """Return the two languages that most units contain. In a tie, prefer a pair with English."""
     found = Counter[tuple[str, ...]]()
     for unit in READERS["tmx"].head(path)[0]:  # type: ignore[attr-defined]
         codes = sorted(name.removeprefix(_SEGMENT) for name in unit if name.startswith(_SEGMENT))

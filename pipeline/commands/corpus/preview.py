@@ -46,7 +46,7 @@ def prepare(run: Run, rows: int) -> tuple[str, Config]:
     sample = small_run.draw(seen.pairs, rows, config.seed)
     say(
         f"preview: {len(sample):,} of about {seen.rows:,} rows, from the beginnings of "
-        f"{seen.files} file(s); {seen.rejected:.1%} of the rows there cannot be used"
+        f"{seen.files} file(s); {seen.rejected:.1%} of the rows that were read cannot be used"
     )
     changes, target = _without_training(run)
     folder = storage.join(config.run, "preview")
@@ -64,7 +64,7 @@ def prepare(run: Run, rows: int) -> tuple[str, Config]:
 
 
 def _without_training(run: Run) -> tuple[dict[str, Any], str]:
-    """Return changes of the configuration that avoid training, and the last stage to run."""
+    """Return changes to the configuration that avoid training, and the last stage to run."""
     config, target = run.config, "select"
     left = small_run.scorers_at_hand(run)
     out = [scorer for scorer in config.score.scorers if scorer not in left]

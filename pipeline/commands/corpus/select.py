@@ -69,7 +69,7 @@ def command(
     to try conditions (--set 'select.where=…').
     """
     beam = beam_options(context, on_interrupt)
-    if name == "":  # as by `--name "$UNSET"`
+    if name == "":  # for example, from `--name "$UNSET"`
         raise UserError("--name is empty; name a selection, or leave the option out")
     name = name or ""
     read = read_config(config, changes or (), name)
@@ -129,5 +129,5 @@ def _pairs(pairs: pa.Table) -> Table:
         [f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.values()]
         for row in pairs.to_pylist()
     )
-    heads = [score.replace("_", " ") for score in scores]  # may wrap between words
+    heads = [score.replace("_", " ") for score in scores]  # names may wrap at spaces
     return number_table(None, numbers=heads, after=[reference, translation], rows=rows)

@@ -138,7 +138,7 @@ def _has_models(config: Config) -> bool:
 
 
 def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ranked: bool) -> Run:
-    """Run stages up to `first` on this machine. If `ranked`, then run up to selection."""
+    """Run stages up to `first` on this machine. If `ranked`, also run stages up to selection."""
     # Without models, one process scores both shards, so it opens the resources only once.
     one = [] if _has_models(config) else ["--direct_num_workers=1"]
     with redirect_stdout(io.StringIO()):
@@ -154,7 +154,7 @@ def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ran
 def measured(run: Run, stage: str, record: PairsRecord, workers: int) -> Job:
     """Measure the rate, size and memory of a stage on a sample. Models ran on `workers` cores."""
     done = sorted(receipts(run.folder(stage)), key=lambda receipt: receipt.ended)
-    # The first unit's time includes the opening of resources, except for translation.
+    # Except in translation, the time of the first shard includes the opening of resources.
     timed = done if stage in ("pivot", "back_translate") else done[1:] or done
     shards = (shard for of in done for shard in (*of.shards, *of.rejected_shards))
     size = sum(shard.size for shard in shards)

@@ -30,7 +30,7 @@ from paraloom.pipeline.judging.cuts import ENOUGH, AgreementRecord
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
 
-_USUAL = SelectOptions()  # its defaults are also the defaults of options
+_USUAL = SelectOptions()  # options of the command have the same defaults
 
 
 class Agreement(AgreementRecord):
@@ -118,7 +118,7 @@ def command(
 def _of_run(run: ScoredRun, names: list[str], where: list[str]) -> JudgedPairs:
     if unknown := [name for name in names if name not in run.scores]:
         has = ", ".join(run.scores)
-        raise UserError(f"--scorers: the run has no deciles of {unknown[0]!r}, only of {has}")
+        raise UserError(f"--scorers: the run has no score {unknown[0]!r}; its scores are {has}")
     judgments = read_judgments(run.folder)
     if not judgments:
         raise UserError(f"{run.folder}: has no judgments yet; run `paraloom judge {run.folder}`")
@@ -146,9 +146,9 @@ def _show(found: AgreementRecord) -> None:
     if found.references < ENOUGH:
         out.print(f"An interval needs {ENOUGH} judged references.")
     if found.pairs < 100:
-        out.print("Too few judged pairs for the shares of good pairs by decile.")
+        out.print("The shares of good pairs by decile need 100 judged pairs.")
     else:
-        shares = number_table("Good among judged pairs, by decile", numbers=["decile", *scores])
+        shares = number_table("Good and judged pairs by decile", numbers=["decile", *scores])
         for decile in range(10):
             cells = (describe.good_of(of.good[decile], of.judged[decile]) for of in scores.values())
             shares.add_row(f"{decile}", *cells)
@@ -158,4 +158,4 @@ def _show(found: AgreementRecord) -> None:
         if cut.reached:
             out.print(describe.select_lines(cut, found.where))
     if not found.cuts:
-        out.print("No cut can be measured: no score has a judged pair in its best decile.")
+        out.print("No cut can be measured, because no score has a judged pair in its best decile.")

@@ -22,7 +22,7 @@ from paraloom.pipeline.stages import PAIR_STAGES, folder_of
 class Comparison:
     """The accepted or the rejected rows of a stage in two runs."""
 
-    name: str  # name of the stage; for rejected rows, with ", rejected" at the end
+    name: str  # name of the stage, followed by ", rejected" for rejected rows
     rows: tuple[int | None, int | None]  # None if a run has not finished the stage
     differences: Mapping[str, ColumnDiff]  # by column, and `ROW` for rows that only one run has
     tolerance: float = 0.0  # floats count as equal up to this difference
@@ -112,7 +112,7 @@ def _rounding(found: list[Comparison]) -> str:
     if not 0 < largest <= 1e-5 or any(n != ROW and not n.endswith("_decile") for n in others):
         return ""
     follow = "; this can also change deciles and the selected rows" if others else ""
-    return f"floats differ by up to {largest:.2g}, as between processors{follow}\n"
+    return f"floats differ by up to {largest:.2g}, as can happen between processors{follow}\n"
 
 
 def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
@@ -144,5 +144,5 @@ def _stages(folder: str, selection: str) -> set[str]:
         return {finished_corpus(folder, record, selection).path("select")}
     found = {name for name in current(record).stages if name.rsplit("/", 1)[-1] in PAIR_STAGES}
     if not found:
-        raise UserError(f"{folder}: has no finished stage of pairs")
+        raise UserError(f"{folder}: has no finished stage that makes pairs")
     return found

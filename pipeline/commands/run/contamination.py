@@ -97,8 +97,8 @@ def contamination(
 
     Returns:
         - the counts, int64 [data sets + 1, rules]: the number of rows in which a rule found a
-          sentence of a data set. A row counts only for the first rule that applies to the row. The
-          last index of data sets counts the rows with a sentence of any data set.
+          sentence of a data set. A row counts only for the first rule that applies to the row.
+          `counts[-1]` counts the rows with a sentence of any data set.
         - the number of rows of the corpus.
         - for each rule, at most `examples` tuples of place, text and evaluation sentence.
     """

@@ -64,7 +64,8 @@ def command(
     if place := _place(run, steps[0], record):
         console().print(place)
     if old := outdated(last):
-        console().print(f"outdated, made by an earlier configuration: {', '.join(old)}")
+        names = ", ".join(old)
+        console().print(f"an earlier configuration made these outdated stages: {names}")
     selected = any(step.stage == "select" and not step.rejected for step in steps)
     found = Explanation(
         run=run, id=id, in_corpus=selected, selection=criteria, steps=steps, outdated=old
@@ -73,7 +74,7 @@ def command(
 
 
 def _place(folder: str, step: Step, record: RunRecord) -> str:
-    """Return the input file and the number of a row, or the range of rows that contains the row."""
+    """Return the input file of a row, and the number of the row or a range of numbers."""
     read, given = record.find(IngestRecord), record.config.input
     if not given or not read or not read.shard_rows:
         return ""

@@ -51,8 +51,8 @@ def command(
         float,
         option(
             "N",
-            "Size of the split `test`. Below 1: a share of the references. From 1 on: about this "
-            "many rows. 0: no such split.",
+            "Size of the split `test`. 0: no such split. Below 1: a share of the references. 1 or "
+            "more: about this number of rows.",
             min=0,
         ),
     ] = 0.01,

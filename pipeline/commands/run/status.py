@@ -32,7 +32,7 @@ class StageStatus(BaseModel):
     name: str
     state: State = "waiting"
     """`outdated` means that an earlier configuration made the stage."""
-    rows: tuple[int | None, int | None] = (None, None)  # number of finished rows and of all rows
+    rows: tuple[int | None, int | None] = (None, None)  # numbers of finished rows and all rows
     rejected: dict[str, int] = {}  # number of rows so far, by reason
     cleaned: dict[str, int] = {}  # number of pairs that `input.clean` changed, by kind
     seconds: float | None = None
@@ -40,7 +40,7 @@ class StageStatus(BaseModel):
     rate: float | None = None  # rows per second
     gpus: int = 0  # number of GPUs that the stage uses, on all machines
     remaining: float | None = None  # seconds until the stage ends
-    jobs: list[RemoteJob] = []  # on Flink or Dataflow
+    jobs: list[RemoteJob] = []  # jobs on Flink or Dataflow
 
 
 class Asked(Usage):
@@ -141,7 +141,7 @@ def _follow(shown: StageStatus, folder: str, record: RunRecord, now: float) -> N
     rows, total = sum(receipt.rows_in for receipt in done), _to_make(name, record)
     shown.rows, shown.rejected = (rows, total), rejected_rows(done)
     recent = [receipt for receipt in done if receipt.ended >= start]
-    # Count the GPUs of each machine once, also if a worker was replaced by a new process.
+    # Count the GPUs of each machine once, even if a new process has replaced a worker.
     on_host = {of.worker.partition(":")[0]: of.numbers.get("gpus", 0) for of in recent}
     shown.gpus = sum(on_host.values())
     made = sum(receipt.rows_in for receipt in recent)
@@ -190,7 +190,7 @@ def _to_make(name: str, record: RunRecord) -> int | None:
     read = record.derived(place).find(PairsRecord, before) if before else None
     if read is None:
         return None
-    if base == "generate":  # candidates of language models, and translations
+    if base == "generate":  # `generate` also copies translations
         pairs = record.find(PairsRecord, "pivot") or record.find(PairsRecord, "ingest") or read
         asked = sum(of.n for of in record.config.chats)
         return pairs.rows_out * asked + (read.rows_out if before == "back_translate" else 0)

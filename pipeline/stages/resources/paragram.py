@@ -12,7 +12,7 @@ resource = "compact"
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the digest of `score.paragram`, or of the phrases with training options and seed."""
+    """Return the digest of `score.paragram`, or the phrases' digest, training options and seed."""
     options = run.config.score
     if options.paragram:
         return digest(options.paragram)

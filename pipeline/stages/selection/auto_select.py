@@ -90,7 +90,7 @@ def make(run: Run, key: str) -> AutoSelectRecord:
     pairs = {of: int(counts[list(of)].sum()) for of in every}
     tried = [of for of, count in pairs.items() if count > 1]
     if not tried:
-        raise UserError(f"{folder}: fewer than 2 pairs meet the other conditions of select")
+        raise UserError(f"{folder}: fewer than 2 pairs meet the conditions of select")
     seeds = [seed + i for i in range(options.seeds)]
     found = probes.run(tried, seeds, probing, storage.join(folder, "probes"), run.arguments)
     trials = [

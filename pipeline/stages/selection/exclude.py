@@ -37,7 +37,7 @@ _SCHEMA = pa.schema({"data_set": pa.string(), "row": pa.int64(), "text": pa.stri
 
 
 def read_data_sets(paths: Sequence[str]) -> pa.Table:
-    """Return the distinct sentences of each data set, with the row of the first occurrence."""
+    """Return the distinct sentences of each data set, each with the row of its first occurrence."""
     found = []
     for name, file in sentence_files(*paths).items():
         parts = [

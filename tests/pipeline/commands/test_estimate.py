@@ -66,7 +66,7 @@ def test_what_a_run_takes_is_what_it_took(tmp_path: Path, finished_run: Path, to
     assert found["translation_hours"] == pytest.approx(hours)
     assert found["translation_cost"] == pytest.approx(36000 * hours)
     shown = rate(hours), rate(36000 * hours)
-    assert f"one machine: {shown[0]} hours in all, {shown[1]} at 36000 an hour" in out
+    assert f"translates for {shown[0]} hours and costs {shown[1]}, at 36000 an hour" in out
     speed = float(f"{found['jobs']['score']['rate']:.2g}")
     assert f"{speed:,.0f} rows/s, a core" in out
     assert "Rows: counted; 0.8% of the rows that were read cannot be used" in out

@@ -157,7 +157,7 @@ def test_with_a_model_it_estimates(nmt_model: Path, tmp_path: Path, capsys: Caps
     assert "Estimates for the whole input" in said and "back_translate" in said
     assert "estimate: running the stages on 3 rows" in while_it_works
     assert main(["init", "some.txt", "--out", "b", "--model", "m", "--from", "sample"]) == 2
-    assert "give --model or --from, not both" in capsys.readouterr().err
+    assert "give --model or --from, but not both" in capsys.readouterr().err
 
 
 def test_words_that_are_also_language_codes(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_sections_of_another_config(tmp_path: Path, capsys: Capsys) -> None:
             {"a": "reference\ttranslation\nA dog.\tThe dog.\n"},
             "set input.format: pairs (text without",
         ),
-        ({"a": '{"x": "A dog runs.", "y": 2}\n'}, "a: no two columns with text in two languages"),
+        ({"a": '{"x": "A dog runs.", "y": 2}\n'}, "a: no two columns (x, y) differ in language"),
         ({"a": '<tmx><body><tu><tuv xml:lang="en"/></tu></body></tmx>'}, "not in two languages"),
         ({"a.csv": "id;cs\n1;A;B\n"}, "in line 1 (line 2: 3 columns instead of 2)"),
         ({"a.csv": 'cs,en\nA,B\n"C,D\n'}, "in line 1 (line 3: no CSV (unexpected end of data))"),

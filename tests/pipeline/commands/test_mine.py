@@ -192,7 +192,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"score": {"scorers": ["source_score"]}}, "score.scorers: source_score needs"),
     ({"select": {"by": "translation_score"}}, "select.by: translation_score is not among"),
     ({"input": {"unique": "source"}}, "input.unique: input.format pairs has no source"),
-    ({"input": {"columns": {"source": "a"}}}, "pairs takes reference, translation, id"),
+    ({"input": {"columns": {"source": "a"}}}, "pairs has reference, translation, id"),
     ({"input": {"columns": {"reference": "a"}}}, "is not Parquet"),
     ({"generators": [{"kind": "nmt"}]}, "generators: must be null"),
     ({"input": {"target_language": "cs"}}, "input.target_language: is cs"),

@@ -95,7 +95,7 @@ def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(write_run: W
     assert found.alpha == alpha(judgments)
     said = counts_line(found)
     assert ", 2 judges" in said
-    assert said.endswith("pairs not counted: 1 with equal sides, 2 are not in the run")
+    assert said.endswith("pairs not counted: 1 have equal sides, 2 are not in the run")
     for name in run.scores:
         others = Counter(row[f"{name}_decile"] for row in rows[3:])  # those that are no copies
         assert pairs.rows[name] == [others[decile] for decile in range(10)]
@@ -403,4 +403,4 @@ def test_the_lines_of_judges() -> None:
     *lines, last = describe_judges(judgments(SCORES)[::-1])
     assert lines == [f"pairs judged by {name}" for name in ("a: 5", "b: 5", "c: 4")]
     value = f"{alpha(judgments(SCORES)):.2f}"
-    assert last == f"agreement on 5 pairs of several judges: Krippendorff's alpha {value}"
+    assert last == f"agreement on 5 pairs with several judges: Krippendorff's alpha {value}"

@@ -317,7 +317,7 @@ def test_what_cannot_be_sampled(write_run: WriteConfig, tmp_path: Path) -> None:
     run = write_run()
     with changed_record(run) as values:
         values["outdated"] = ["bucket"]
-    with pytest.raises(UserError, match="bucket is outdated, made by an earlier configuration"):
+    with pytest.raises(UserError, match="bucket is outdated, because an earlier configuration"):
         ScoredRun(str(run))
     with changed_record(run) as values:
         values["stages"] = {}

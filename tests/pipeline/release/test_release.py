@@ -175,7 +175,7 @@ def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
         (["--repo", "a//b"], "--repo a//b: must be OWNER/NAME"),
         (["--held-out", "10000"], "--held-out: must be below the"),
         (["--held-out", "0.99999"], "--held-out 0.99999: leaves no rows for the split train"),
-        (["--triplets", "near", "--min-score", "0.9"], "--min-score: no cosine meets this and"),
+        (["--triplets", "near", "--min-score", "0.9"], "--min-score: is above the limit"),
         (["--triplets", "far"], "--triplets far: choose among near, number, negation"),
         (["--triplets", "near"], "has no encoder that finds neighbours; name an encoder with --"),
         (["--triplets", "near", "--triplets-model", "/nowhere"], "/nowhere: cannot be read"),
