@@ -34,7 +34,7 @@ _SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # white space with a tab or
 class Tmx(RecordReader):
     """TMX 1.4: each unit (`tu`) with a segment in both languages is a row.
 
-    Attributes of the unit, such as `tuid`, and properties, named by type, are further columns.
+    Further columns are the unit's attributes, such as `tuid`, and its properties, named by type.
     """
 
     name = "tmx"
