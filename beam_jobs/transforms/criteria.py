@@ -83,7 +83,7 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
 
 
 def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """Find the rows that only one condition rejects, without rows whose normalised sides are equal.
+    """Find the rows that exactly one condition rejects, except rows with equal normalised sides.
 
     Returns two arrays. The first array has the index of this condition, or −1 for all other rows,
     int64 [n]. The second array has the distance between the value of the row and the nearest bound
@@ -102,7 +102,7 @@ def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.nda
 
 
 def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """Apply the conditions that can be checked without rows of other sources.
+    """Apply the conditions that need no rows of other sources.
 
     Returns two arrays. The first array has the reason for rejecting each row, or "" for the m
     accepted rows, object [n]. The second array has the hashes of the normalised texts of the
