@@ -52,7 +52,7 @@ def deciles_of(table: pa.Table, scorers: Iterable[str], bounds: Targets) -> dict
 
 
 class BucketMeasurements(Measurements):
-    """Number of a shard's rows in each decile, with their lowest and highest value, by score."""
+    """Number of rows, lowest value and highest value in each decile of a shard, by score."""
 
     deciles: dict[str, Deciles] = Field(default_factory=dict)
 

@@ -64,7 +64,7 @@ class GenerationJob:
 def run(
     units: Sequence[GenerationUnit], output: str, job: GenerationJob, arguments: Sequence[str]
 ) -> Result:
-    """Ask the generators for candidates of `units`, and write the candidates into `output`.
+    """Ask the generators for candidates for each pair of `units`, and write them into `output`.
 
     Unless the user chose a Beam runner, a single process sends all requests and obeys rate limits.
     """

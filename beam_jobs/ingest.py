@@ -111,7 +111,8 @@ class Ingest(beam.PTransform):
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find each kind of duplicate across all files in one pass, and then write the shards."""
         reading, kinds = self.reading, self.ids
-        # Equal pairs differ only in `input.keep` columns. Only conditions on these columns matter.
+        # Equal pairs differ only in `input.keep` columns. Therefore, only conditions on these
+        # columns can accept one of the pairs and reject another.
         kept = tuple(condition for condition in reading.where if condition.column not in COLUMNS)
         by_kept = replace(reading, where=kept)
 

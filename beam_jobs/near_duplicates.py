@@ -104,7 +104,7 @@ def band_keys(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray
 
 
 def candidates(keys: np.ndarray, *order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pair entries with equal keys; return the indices of the later and of the earlier entries.
+    """Pair entries with equal keys. Return each pair's later entry and earlier entry, as indices.
 
     Each entry is paired with the first and with the preceding entry that has the same key. No pair
     is repeated. As in `np.lexsort`, the last array in `order` is the primary sort key.

@@ -66,7 +66,7 @@ class Probing:
 
     @property
     def key(self) -> str:
-        """Key of the settings."""
+        """Digest of everything that all probes depend on."""
         settings = self.options.replace(initial_vectors=self.vectors).chosen()
         sets = [[p.first.tolist(), p.second.tolist(), p.scores.tolist()] for p in self.labelled]
         digests = [shard.digest for shard in self.shards]

@@ -216,7 +216,7 @@ class _Score(OverlappingDoFn):
         self.opening = Lock()
 
     def room(self, unit: Unit) -> int:
-        """If there is a model, begin the next shard while other scorers work on this shard."""
+        """With a model, let it begin the next shard while other scorers work on this shard."""
         return 1 if self.scoring.models else 0
 
     def make(self, unit: Unit) -> Receipt:

@@ -1,4 +1,4 @@
-"""Reading of bitext files as Arrow record batches.
+"""Read bitext files as Arrow record batches.
 
 A valid row without an id gets an id that is made from its texts, and that `ingest` makes unique. A
 rejected row without an id gets the id `<position of the file>-<name of the file>:<row>`, such as

@@ -87,7 +87,7 @@ class Tsv(BitextReader):
 
     name = "tsv"
     columns = ("id", "source", "reference")
-    takes = "tsv takes columns (source, reference) or (id, source, reference)"
+    takes = "tsv needs columns (source, reference) or (id, source, reference)"
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
         """Return all columns, or only source and reference if the first line has two columns."""
@@ -114,7 +114,7 @@ class GivenPairs(Tsv):
 
     name = "pairs"
     columns = ("margin", "reference", "source")
-    takes = "pairs takes columns (reference, translation) or (margin, reference, translation)"
+    takes = "pairs needs columns (reference, translation) or (margin, reference, translation)"
     named = ("reference", "translation", "id")
     is_mined = True
     parquet = ParquetPairs()

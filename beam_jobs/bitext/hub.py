@@ -36,7 +36,7 @@ _WAYS: tuple[Callable[[list[str]], Iterable[str]], ...] = (
 
 
 class Hub(Parquet):
-    """One split of a data set on the Hub, or of a local folder of the same form, in Parquet."""
+    """One split of a Parquet data set, on the Hub or in a local folder of the same form."""
 
     name = "hub"
 

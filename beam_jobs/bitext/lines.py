@@ -1,4 +1,4 @@
-"""Finding of input files, and reading of whole files or ranges of lines in bounded memory."""
+"""Find input files, and read whole files or ranges of lines in bounded memory."""
 
 import glob
 import hashlib
@@ -22,7 +22,7 @@ from paraloom.models.text.files import CHUNK, as_text, buffered, is_plain, unpac
 
 _HEAD = 1 << 22  # maximum number of bytes that `beginning` reads
 _TEXT = 1 << 25  # maximum number of bytes of text that `beginning` returns
-_SHOWN = 4_000  # a line that is too long is cut to this number of bytes
+_SHOWN = 4_000  # number of bytes to which a line that is too long is cut
 
 
 def expand(patterns: str | list[str], key: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Download of corpora of OPUS to the user's cache.
+"""Download corpora of OPUS to the user's cache.
 
 The environment variable `OPUS_ENDPOINT` names another server with the interface of OPUS.
 """
@@ -20,14 +20,14 @@ from paraloom.models.progress import meter
 
 _CITATION = "J. Tiedemann, 2012, Parallel Data, Tools and Interfaces in OPUS. In LREC 2012"
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)
-_SECONDS, _FAILURES, _PAUSE = 60, 5, 1.0  # timeout (s), failures in a row, seconds of pause
+_SECONDS, _FAILURES, _PAUSE = 60, 5, 1.0  # timeout (s), maximum failures in a row, pause (s)
 
 
 def fetch(name: str, codes: tuple[str, str]) -> tuple[str, str]:
     """Return the cached source and reference files of `corpus` or `corpus@version`.
 
-    A missing corpus is downloaded. Without a version, the latest version is downloaded, and later
-    calls return the same version.
+    A missing corpus is downloaded. The first call without a version downloads the latest version,
+    and later calls return this version.
     """
     match, pair = _NAME.fullmatch(name), "-".join(sorted(codes))
     if not match or not re.fullmatch(r"[\w-]+", pair):

@@ -73,7 +73,7 @@ class Parquet(RecordReader):
 
 @contextmanager
 def _opened(path: str) -> Iterator[pq.ParquetFile]:
-    # By default, whole columns of a row group are read into memory.
+    # By default, PyArrow reads whole columns of a row group into memory.
     how = {"buffer_size": CHUNK, "pre_buffer": False}
     with file_errors(path), open_file(path) as stream, pq.ParquetFile(stream, **how) as file:
         yield file

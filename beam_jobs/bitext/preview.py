@@ -1,4 +1,4 @@
-"""Preview of a bitext from the beginnings of files: some pairs, and an estimated number of rows."""
+"""Read some pairs from the beginnings of a bitext's files, and estimate the number of rows."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from paraloom.beam_jobs.bitext.rows import Bitext
 from paraloom.models.errors import UserError
 
 _FILES = 20  # files to sample
-# Number of rows per shard, by the maximum number of rows in the input.
+# Maximum number of rows in the input -> number of rows per shard
 _STEPS = {30_000: 500, 100_000: 1_000, 300_000: 2_000, 1_000_000: 5_000}
 
 

@@ -29,9 +29,9 @@ class BitextReader:
 
     name: ClassVar[str]  # the value of `input.format`
     columns: ClassVar[tuple[str, ...]]
-    """Names of the columns: the tab-separated fields of a line, in order, or one column per file.
+    """Column names: one per tab-separated field of a line, in order, or one per file.
 
-    `source` may only be missing in plain text. If there is no `id`, ids are made from the texts.
+    Only plain text may lack `source`. If there is no `id`, ids are made from the texts.
     """
     skip_empty_lines: ClassVar[bool] = False  # True if empty lines are not rows
     named: ClassVar[tuple[str, ...]] = ()  # columns that `input.columns` may rename
@@ -109,7 +109,7 @@ class BitextReader:
     ) -> Iterator[RowBlock]:
         """Read a bitext, or a part of it, in blocks of at most `rows` rows or lines.
 
-        Do not publish rows before the last block is read: the end of a file may reveal damage.
+        Do not publish rows before the last block is read, as the end of a file may reveal damage.
         """
         part = part or Range(0, sys.maxsize)
         for block in self.rows(bitext, rows, part, self.line_limit(max_characters)):
@@ -156,7 +156,7 @@ class BitextReader:
                 n = int(counts[row])
                 faults.setdefault(row, f"{n} column{'s' * (n > 1)} instead of {len(names)}")
             starts = fields.offsets.to_numpy()[:-1]
-            masks = [counts < 2 if name == "id" else wrong for name in names]  # ids come first
+            masks = [counts < 2 if name == "id" else wrong for name in names]  # the id is first
             at = [pa.array(starts + i, mask=mask) for i, mask in enumerate(masks)]
             columns = [fields.values.take(of) for of in at]
         found = dict(zip(names, columns, strict=True))

@@ -24,7 +24,7 @@ _TEXT = 1_000  # characters of a rejected row that are stored
 class Layout:
     """Configuration keys of `input` about the columns, and about the part of a data set to read."""
 
-    columns: Mapping[str, str] = field(default_factory=dict)  # name in the file, by column
+    columns: Mapping[str, str] = field(default_factory=dict)  # column -> name in the file
     keep: tuple[str, ...] = ()
     languages: tuple[str, str] = ("cs", "en")  # codes of the source and reference languages
     codes: tuple[str, str] = ("cs", "en")  # the same languages, in the user's spelling
@@ -40,8 +40,8 @@ class Bitext:
     format: str
     paths: tuple[str, ...]
     name: str  # unique in the input
-    columns: tuple[str, ...] = ()  # names here; empty: `columns` of the reader
-    places: tuple[str, ...] = ()  # name in the file of each column; empty if columns have no names
+    columns: tuple[str, ...] = ()  # names in Paraloom; empty: the reader's `columns`
+    places: tuple[str, ...] = ()  # each column's name in the file; empty if the file has no names
     kept: pa.Schema = field(default_factory=lambda: pa.schema([]))  # columns of `input.keep`
     clean: tuple[str, ...] = ()  # names of `CLEANERS` for source and reference
     sha256: tuple[str, ...] = ()  # expected checksum of each file
@@ -72,7 +72,7 @@ class RawRows:
 
     columns: Mapping[str, pa.Array]  # texts as bytes, kept columns as values; null if missing
     numbers: np.ndarray  # row numbers from 1 in the file, int64
-    texts: Sequence[bytes] = ()  # raw rows, stored if rejected; empty: store the joined texts
+    texts: Sequence[bytes] = ()  # raw rows, to store if rejected; empty: store the joined texts
     faults: dict[int, str] = field(default_factory=dict)  # known faults, by position in `numbers`
 
 

@@ -34,7 +34,7 @@ _SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # white space with a tab or
 class Tmx(RecordReader):
     """TMX 1.4: each unit (`tu`) with a segment in both languages is a row.
 
-    Attributes of the unit, such as `tuid`, and properties, named by type, are further columns.
+    Further columns are the unit's attributes, such as `tuid`, and its properties, named by type.
     """
 
     name = "tmx"
@@ -75,7 +75,7 @@ class Tmx(RecordReader):
 
 
 def _units(stream: BufferedReader, path: str) -> Iterator[tuple[Record, str]]:
-    """Yield each unit, and the description of its XML error or "" if it has none."""
+    """Yield each unit with a description of its XML error, or with "" if it has none."""
     stream, data, at, begin, count, last = _in_utf8(stream, path), b"", 0, -1, 0, ""
     while len(data) < LONGEST and (chunk := stream.read1(CHUNK)):
         data += chunk

@@ -31,7 +31,7 @@ class Attempt(BaseModel):
     _row_of: Sequence[int] = PrivateAttr(range(1 << 31))
 
     def translating(self, row_of: Sequence[int]) -> None:
-        """Set the row in the shard of each text that is given to the translation engine."""
+        """Set the shard's row numbers of the texts that the translation engine gets."""
         self._row_of = row_of
 
     @property

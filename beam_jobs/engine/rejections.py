@@ -54,7 +54,8 @@ class _Rejections:
         what = f"{rejected:,} of {self.rows:,} rows are rejected {share}"
         if rejected == self.rows:
             what = f"none of {self.rows:,} rows can be used"
-        remedy = ", or raise max_rejected" * (enough > 0 or rejected < self.rows)  # 0: at the end
+        # At the end of the job, `enough` is 0.
+        remedy = ", or raise max_rejected" * (enough > 0 or rejected < self.rows)
         reason, rows = self.reasons.most_common(1)[0]
         question = f"{self.limit.question} " if self.limit.question else ""
         raise UserError(

@@ -47,7 +47,7 @@ OF_PAIRS = {
     "reference": "first {language} sentence of a pair in the input",
     "translation": "second {language} sentence of the pair",
 }
-"""Descriptions that replace those in `MEANINGS` if the run has `input.format: pairs`."""
+"""Descriptions that replace descriptions in `MEANINGS` if `input.format` is `pairs`."""
 
 INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.string()), REASON])
 

@@ -91,7 +91,7 @@ class OverlappingDoFn(UnitDoFn):
         """Handle a receipt in Beam's own thread, where Beam's counters work."""
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
-        """Start a unit when there is room, and yield the receipts of units that ended before."""
+        """Start a unit when few enough rows are in progress, and yield receipts of ended units."""
         unit = unit_of(element)
         room = self.room(unit)
         yield from self._done(room)

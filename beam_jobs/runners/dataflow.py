@@ -71,8 +71,8 @@ def label(options: PipelineOptions, work: str) -> None:
 def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> PipelineResult:
     """Submit a job, or attach to the active job that does the same work.
 
-    A job without a label serves only the launcher that submitted it. If this job has no label, an
-    active job that has the same name and no label is therefore cancelled first.
+    A job without a label serves only the launcher that submitted it. If the new job has no label,
+    an active job that has the same name and no label is therefore cancelled first.
     """
     from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import Conflict

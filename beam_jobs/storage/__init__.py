@@ -1,4 +1,4 @@
-"""Atomic reading and writing of whole files, local or in an object store.
+"""Read and write whole files atomically, on disk or in an object store.
 
 A shard is small enough to be read or written as one block of bytes. Local files are written under a
 temporary name and then renamed. Object stores show an object only when it is complete.

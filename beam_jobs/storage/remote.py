@@ -1,4 +1,4 @@
-"""Access checks of object stores, and local copies of remote files and folders.
+"""Check access to object stores, and make local copies of remote files and folders.
 
 Libraries can open models and vectors only as local files. For a run in an object store, a trained
 model is therefore written to a local folder, uploaded, and read from a local copy.
@@ -91,7 +91,7 @@ def publish(folder: Path, path: str) -> None:
 
 
 def local_workdir(run: str) -> Path:
-    """Return a local run's folder. For a remote run, return a folder for files not uploaded."""
+    """Return a local run's folder. For a remote run, return a folder for files that stay local."""
     if not storage.is_remote(run):
         return Path(run)
     run = run.rstrip("/")

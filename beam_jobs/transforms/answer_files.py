@@ -1,4 +1,4 @@
-"""Storage of the answers of generators, so that no answer is requested twice.
+"""Store the answers of generators, so that no answer is requested twice.
 
     <stage>/_answers/<unit>/<attempt>.jsonl    an `Answer` per line
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.engine.shards import Measurements, Receipt, read_shard
 
-_TEXT = "_text"  # folder of the compressed texts of shards, before they are joined
+_TEXT = "_text"  # folder with each shard's compressed text, before the texts are joined
 
 
 def tsv_path(output: str) -> str:

@@ -1,4 +1,4 @@
-"""Selection of the pairs of a corpus, with a reason for each rejected pair."""
+"""Select the pairs of a corpus, and give a reason for each rejected pair."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Criteria:
         return {name: [quota] for name, quota in taken.items()}
 
     def not_drawn(self, kind: str) -> str:
-        """Return the reason for rejecting accepted pairs of a kind that are not drawn."""
+        """Return the reason for rejecting pairs that meet the conditions, but are not drawn."""
         return "not drawn" if self.size is not None else f"over the limit for generator {kind}"
 
 
@@ -83,7 +83,7 @@ def conditions(table: pa.Table, criteria: Criteria) -> Iterator[tuple[Any, ...]]
 
 
 def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """Find the rows that only one condition rejects, without rows whose normalised sides are equal.
+    """Find the rows that exactly one condition rejects, except rows with equal normalised sides.
 
     Returns two arrays. The first array has the index of this condition, or −1 for all other rows,
     int64 [n]. The second array has the distance between the value of the row and the nearest bound
@@ -102,7 +102,7 @@ def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.nda
 
 
 def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """Apply the conditions that can be checked without rows of other sources.
+    """Apply the conditions that need no rows of other sources.
 
     Returns two arrays. The first array has the reason for rejecting each row, or "" for the m
     accepted rows, object [n]. The second array has the hashes of the normalised texts of the
@@ -162,9 +162,10 @@ def best_first(table: pa.Table, score: str) -> np.ndarray:
 def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGLISH) -> np.ndarray:
     """Select translations of each source that differ from each other, bool [n].
 
-    The first translation is always selected. Each step adds the translation with the smallest
-    maximum overlap with the selected translations, unless this overlap exceeds `max_overlap`. The
-    overlap is `trigram_overlap`, or `unigram_f1` if a text has fewer than 3 tokens.
+    The first translation is always selected. Each step compares every other translation with the
+    selected translations. It adds the translation whose largest overlap is smallest, unless this
+    overlap exceeds `max_overlap`. The overlap is `trigram_overlap`, or `unigram_f1` if a text has
+    fewer than 3 tokens.
     """
     sources = _sources(table)
     place = np.arange(len(sources)) - np.flatnonzero(best_candidates(table))[sources]
@@ -215,7 +216,7 @@ class Preview(NamedTuple):
     """The result of a selection that is not written."""
 
     counts: dict[str, int]  # number of rows by reason, in decreasing order; then `selected`
-    units: np.ndarray  # index of the shard of each of the n accepted pairs, int64 [n]
+    units: np.ndarray  # shard index of each of the n accepted pairs, int64 [n]
     rows: np.ndarray  # row of each accepted pair in its shard, int64 [n]
 
 

@@ -1,4 +1,4 @@
-"""Finding of duplicate rows in a distributed corpus. Rows are compared by hash, in partitions."""
+"""Find duplicate rows in a distributed corpus. Rows are compared by hash, in partitions."""
 
 from __future__ import annotations
 
@@ -131,8 +131,9 @@ class WithDuplicates(beam.PTransform):
         hashes: yields blocks of the hashes of a unit. None: do not search for duplicates.
         rows: approximate number of rows in all units.
         output: the folder of the stage. `remove_orphans` later removes the temporary files.
-        shared: whether the halves of a hash are hashes of the id and of the texts. The result is
-            then (row, `counted`) for all rows whose id occurs more than once: int64 [m, 2].
+        shared: whether the first half of a hash is a hash of the id, and the second half of the
+            texts. The result is then (row, `counted`) for all rows whose id occurs more than once:
+            int64 [m, 2].
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Normalisation, hashing and comparison of texts."""
+"""Normalise, hash and compare texts."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Finding of evaluation sentences in a corpus.
+"""Find evaluation sentences in a corpus.
 
 An evaluation sentence is found in a text by any of three rules:
 

@@ -39,7 +39,7 @@ Targets = dict[str, list[tuple[int, int]]]  # (score, hash) at each rank, by nam
 
 ReadColumns = Callable[[Any], Columns]
 Ranks = Callable[[dict[str, int]], dict[str, list[int]]]
-"""A function from the number of rows of each score to the ranks to find. Rank 0 is the lowest."""
+"""Returns the ranks to find for each score, given its number of rows. Rank 0 is the lowest."""
 
 
 def sortable(score: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ class Windowed:
     """Rows within and below each of n windows."""
 
     below: np.ndarray  # number of rows below each window, int64 [n]
-    within: list[tuple[np.ndarray, np.ndarray]]  # keys and hashes of the m rows, uint64 [m] each
+    within: list[tuple[np.ndarray, np.ndarray]]  # keys and hashes of each window's m rows, uint64
 
     def target(self, rank: int, window: int) -> tuple[int, int]:
         """Return (score, hash) of the row at a rank, which must be in the window."""

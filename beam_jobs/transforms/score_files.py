@@ -1,4 +1,4 @@
-"""Reading of scores that other tools computed, from Parquet or tab-separated text."""
+"""Read scores that other tools computed, from Parquet or tab-separated text."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class ScoreFile(NamedTuple):
     path: str
     is_parquet: bool
     names: list[str] | None  # names of all columns, if a text file has no header
-    columns: list[str]  # columns of the id, of the candidate's index (if any) and of the value
+    columns: list[str]  # columns with the id, the candidate's index (if any) and the value
 
 
 def find_score_files(name: str, paths: str | list[str], *, candidates: bool) -> list[ScoreFile]:
@@ -63,7 +63,7 @@ def _inspect(path: str, name: str, candidates: bool) -> ScoreFile:
         value = f"{name} or score" if missing[0] == "score" else missing[0]
         raise UserError(
             f"{path}: lacks the column {value}; it has {', '.join(names)[:200]} (a file without "
-            "a header has the tab-separated columns id, value or id, candidate, value)"
+            "a header has the tab-separated columns (id, value) or (id, candidate, value))"
         )
     if twice := [column for column in columns if names.count(column) > 1]:
         raise UserError(f"{path}: the column {twice[0]} occurs twice")

@@ -1,4 +1,4 @@
-"""Translation of one side of the rows, and separation of translated and rejected rows."""
+"""Translate one side of the rows, and separate translated rows from rejected rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Direction(NamedTuple):
     job: str
     text: str  # column to translate
     output: pa.Schema  # without `schema.CANDIDATE`
-    added: dict[str, str]  # new column: column in the output of `Translator.translate`
+    added: dict[str, str]  # new column -> column in the output of `Translator.translate`
 
 
 _ADDED = schema.BACK_TRANSLATE.names[len(schema.INGEST) :]

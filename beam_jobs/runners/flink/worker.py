@@ -19,7 +19,7 @@ class FolderOptions(PipelineOptions):
 
     @classmethod
     def _add_argparse_args(cls, parser: Any) -> None:
-        parser.add_argument("--working_directory", help="for workers with the same file system")
+        parser.add_argument("--working_directory", help="for workers that share this folder")
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -123,7 +123,7 @@ class ForkServer:
                     )
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            weakref.finalize(self, server.kill)  # at exit, it may be importing
+            weakref.finalize(self, server.kill)  # at exit, the server may be importing
             self._socket = ours
         return self._socket
 

@@ -76,8 +76,8 @@ def source_score(pairs: PairText, forward_model: Translator) -> np.ndarray:
 
 
 @scorer(
-    meaning="agreement of both directions: 1 if translation and source have probability 1 "
-    "given each other; lower if they are less probable, or not equally probable",
+    meaning="agreement of both directions: 1 if p(translation | source) and "
+    "p(source | translation) are 1, less if they are smaller or differ",
     unit="agreement",
     resource=_FORWARD_MODEL,
     reads=("source", "translation", "translation_score"),

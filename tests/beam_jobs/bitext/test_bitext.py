@@ -119,7 +119,7 @@ def test_plain_text(one: One) -> None:
 
 @pytest.mark.parametrize(("line", "count"), [(b"a", "1 column;"), (b"1\t2\t3\t4", "4 columns;")])
 def test_tsv_needs_a_first_line_to_go_by(one: One, line: bytes, count: str) -> None:
-    with pytest.raises(UserError, match=f"corpus: the first line has {count} tsv takes columns"):
+    with pytest.raises(UserError, match=f"corpus: the first line has {count} tsv needs columns"):
         read(one("tsv", line + b"\na\tb\n"))
 
 
