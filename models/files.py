@@ -88,7 +88,7 @@ def _former(scratch: Path, path: Path) -> Path:
 
 
 def finish_killed(path: Path) -> None:
-    """Remove the temporary folders of calls of `atomic_folder(path)` that were killed.
+    """Remove temporary folders that killed calls of `atomic_folder(path)` left behind.
 
     If a killed call had already moved the old folder away, rename the new folder to `path` first.
     """
@@ -112,7 +112,7 @@ def _scratch(path: Path) -> Iterator[Path]:
     new = folder.with_name(f"{folder.name}-")
     new.mkdir()
     with ExitStack() as lock:
-        with suppress(OSError):  # the file system does not support locks
+        with suppress(OSError):  # some file systems do not support locks
             lock.enter_context(_locked_folder(new))
         try:
             yield new.rename(folder)
@@ -267,7 +267,7 @@ def kept_digest(
         if _SHA256.fullmatch(known := record.read_bytes()):
             return known.decode()
     sha256 = compute()
-    with suppress(OSError, UserError):  # without a cached digest, the next call reads the file
+    with suppress(OSError, UserError):  # if caching fails, the next call reads the file again
         after, changed = state()
         if after == before and changed < started - _SETTLED:
             with atomic_file(record) as temporary:

@@ -16,7 +16,7 @@ def splitmix64(x: NDArray[np.uint64], seed: int = 0) -> NDArray[np.uint64]:
 
 
 def threshold(share: float) -> np.uint64:
-    """Return the bound below which the fraction `share` of all 64-bit hashes lies."""
+    """Return a bound so that the fraction `share` of all 64-bit hashes lies below it."""
     return np.uint64(min(int(share * 2**64), 2**64 - 1))
 
 

@@ -18,7 +18,7 @@ _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
 _FILES = re.compile(r"([\w-]+/)?[^/]+\.(json|model|spm|txt)|README\.md|model\.bin")
 _WEIGHTS = (r"model(-\d+-of-\d+)?\.safetensors", r"pytorch_model(-\d+-of-\d+)?\.bin")
 
-# Settings may contain only these names of torch, because libraries call the named objects.
+# The only torch objects that settings may name, because libraries call the named objects.
 _TORCH = re.compile(r"torch\.(nn\.(modules\.\w+\.)?[A-Z]\w*|(b?float|q?u?int)\d\w*)")
 
 
@@ -46,7 +46,7 @@ def fetch(model: str, key: str = "nmt.model", needs: str = "") -> Path:
     with _answering(model, key, "model"):
         info = huggingface_hub.HfApi().model_info(repo, revision=revision)
         chosen = needed([file.rfilename for file in info.siblings or []])
-        # With the name of a branch instead of a commit, the cache records the branch's commit.
+        # Pass the name of a branch, not its commit, so that the cache records the branch's commit.
         return Path(
             huggingface_hub.snapshot_download(repo, revision=revision, allow_patterns=chosen)
         )
@@ -70,7 +70,7 @@ def cached(model: str) -> Path | None:
         )
         folder = Path(found)
         weights = _weights([path.relative_to(folder).as_posix() for path in folder.rglob("*")])
-        weights += [file.name for file in folder.glob("model.bin")]  # of CTranslate2
+        weights += [file.name for file in folder.glob("model.bin")]  # CTranslate2's weights
         parts = Counter(re.findall(r"(\S+)-\d+-of-(\d+)\.", " ".join(weights)))
         if weights and all(int(total) == count for (_, total), count in parts.items()):
             return folder
@@ -139,7 +139,7 @@ def fetch_dataset(
     repo, wanted = _parts(name)
     with _answering(name, key, "data set"):
         names: list[str] = []
-        # For data sets in other formats, the Hub has a Parquet copy on another branch.
+        # If a data set has no Parquet files, the Hub has a Parquet copy on another branch.
         for revision in [wanted] if wanted else [None, "refs/convert/parquet"]:
             if not any(file.endswith(".parquet") for file in names):
                 info = huggingface_hub.HfApi().dataset_info(repo, revision=revision)

@@ -5,7 +5,7 @@ To add a configuration key, declare a field in a subclass of `Options`:
 - The field's type contains the bounds of its values, as in `Count` or `Rate`.
 - The field's docstring is its description in the documentation and in editors.
 - The type `Annotated[str, InputPath()]` marks the path of an input file or folder. A marked path
-  must exist. If it is in an object store, it is copied from there.
+  must exist. A path in an object store is copied before a stage reads it.
 - Override `_check` to compare fields with each other.
 """
 
@@ -71,7 +71,7 @@ class Options(BaseModel):
         self._check()
 
     def _check(self) -> None:
-        """Raise a ValueError that names a key if values contradict each other."""
+        """If values contradict each other, raise a ValueError that names a key."""
 
     @classmethod
     def of(cls, values: Any) -> Self:
@@ -88,7 +88,7 @@ class Options(BaseModel):
         return copy
 
     def keys_in_use(self) -> Iterable[str]:
-        """Return the keys that have an effect. Override if sections exclude each other."""
+        """Return the keys that have an effect. Override this if sections exclude each other."""
         return type(self).model_fields
 
     def files(self, select: Callable[[InputPath], bool] = lambda _: True) -> dict[str, str]:

@@ -16,7 +16,7 @@ from paraloom.models.printing import on_one_line, say
 
 _LINE_EVERY = 15.0  # seconds between lines
 SHOW_CURSOR = "\x1b[?25h\n"
-_WHOLE_TIME = 1e9  # seconds; the rate is the average since the start, not of the last 30 s
+_WHOLE_TIME = 1e9  # seconds; averages the rate since the start, not over the last 30 s
 
 listeners: list[Callable[[int], None]] = []
 """Functions that receive the number of sentences in a batch. Only the last function is called."""

@@ -99,7 +99,7 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
         for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):  # "run: {{name}}"
+            if not isinstance(key, yaml.ScalarNode):  # in "run: {{name}}", the key is {name}
                 raise yaml.constructor.ConstructorError(
                     None, None, "a key must be text, not a list or mapping", key.start_mark
                 )

@@ -16,7 +16,7 @@ from paraloom.models.text.cleaning import find_control
 
 
 class Request(NamedTuple):
-    """A prompt for a generator. `given` contains the pair's sentences in the prompt."""
+    """A prompt for a generator. `given` contains the pair's sentences that the prompt shows."""
 
     generator: ChatGenerator
     prompt: str
@@ -48,7 +48,7 @@ class Usage(BaseModel):
     tokens_in: int = 0
     tokens_out: int = 0
     seconds: float = 0.0  # sum of the response times
-    models: list[str] = []  # names of the models on the server
+    models: list[str] = []  # the models' names on the server
     first: float = 0.0  # time of the first answer, in seconds since the epoch
     last: float = 0.0  # time of the last answer
 
@@ -81,7 +81,7 @@ class Choice(BaseModel):
 
 
 class Answer(BaseModel):
-    """A stored answer to a request, or the reason in `error` why there is no answer."""
+    """A stored answer to a request. If there is no answer, `error` contains the reason."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -21,8 +21,8 @@ from paraloom.models.chat.answers import Answer, Request, parse
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError, one_line
 
-# Maximum number of attempts for a request. The job ends if the server answered no other request
-# during these attempts. Otherwise, only this request fails. HTTP 429 never makes a request fail.
+# Maximum number of attempts for a request. If all fail, but the server answered other requests
+# meanwhile, only this request fails. Otherwise, the job ends. HTTP 429 never makes a request fail.
 ATTEMPTS = 6
 FIRST_PAUSE = 1.0  # seconds, doubled after each attempt
 LONGEST_PAUSE = 300.0

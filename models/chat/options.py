@@ -70,7 +70,7 @@ class ChatGenerator(Options):
     prices: Prices | None = None
     """Prices per million tokens, from which the cost is computed."""
     license: str | None = None
-    """Licence of the model's outputs, which the cards of corpus and encoder show."""
+    """Licence of the model's outputs. The cards of the corpus and the encoder show the licence."""
 
     def template(self) -> Prompt:
         """Return the prompt template."""

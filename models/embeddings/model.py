@@ -69,7 +69,7 @@ class SentenceEncoder:
         vocabularies = {
             kind: Vocabulary.load(folder / f"{kind}.txt", settings.language) for kind in names
         }
-        # The meta device allocates no memory, because untrusted sizes may be huge.
+        # Untrusted sizes may be huge, so use the meta device, which allocates no memory.
         with reading(path), torch.device("meta"):
             vectors = {kind: torch.zeros(len(v), options.dim) for kind, v in vocabularies.items()}
             encoder = build_encoder(options, vectors, outputs=settings.outputs)
@@ -140,7 +140,7 @@ class SentenceEncoder:
         """Write the encoder's folder atomically, with `metrics` and a copy of the file `log`.
 
         Print a message if sentence-transformers needs Paraloom to load the folder, or if the
-        tokeniser in the folder differs from Paraloom's on some of the first `texts`.
+        folder's tokeniser gives other tokens than Paraloom for some of the first `texts`.
         """
         with atomic_folder(folder) as temporary:
             found = self.write(temporary, texts)

@@ -77,8 +77,8 @@ class EmbeddingOptions(Options):
     pairs: Annotated[list[PairsOptions], Field(min_length=1)] | None = None
     """Pairs to train on instead of the corpus. null: the corpus."""
     selection: str | None = None
-    """Name in `select.named` of the corpus to train on. null: the run's main corpus. An encoder may
-    profit from more pairs than people want to read (choosing-pairs.md)."""
+    """Name of the corpus to train on, from `select.named`. null: the run's main corpus. An encoder
+    may profit from more pairs than people want to read (choosing-pairs.md)."""
     language: str | None = None
     """Language code of the texts in `pairs`. null: `input.target_language`, or English without
     `input`."""
@@ -118,8 +118,8 @@ class EmbeddingOptions(Options):
     """M: number of mini-batches in a mega-batch, within which negatives are chosen. 1: within each
     mini-batch."""
     negatives: Literal["other", "same", "both"] = "same"
-    """A sentence's negative comes from another pair. same: from the side on which the sentence is
-    in its own pair (W&G 3.2.1). other: from the opposite side. both: from either side."""
+    """A sentence's negative comes from another pair. same: from the side (first or second) of the
+    sentence itself (W&G 3.2.1). other: from the opposite side. both: from either side."""
     margin: PositiveNumber = 0.4
     """δ of the loss: minimum difference between the similarity of the paraphrase and the similarity
     of the negative."""
@@ -134,7 +134,7 @@ class EmbeddingOptions(Options):
     """λ_w: factor of the regularisation ‖W − W₀‖² of word vectors W, with initial values W₀ (W&G,
     Eq. 2)."""
     dropout: Rate = 0.0
-    """Fraction of the components of word vectors that are set to zero in training."""
+    """Fraction of word vector components that are set to zero in training."""
     word_dropout: Rate = 0.0
     """Fraction of words whose vectors are set to zero in training."""
     scramble: Annotated[float, Field(ge=0, le=1)] = 0.0
@@ -169,7 +169,7 @@ class EmbeddingOptions(Options):
 
     def _check(self) -> None:
         if self.language is not None and self.pairs is None:
-            raise ValueError("language: belongs to pairs; a run has input.target_language")
+            raise ValueError("language: needs pairs; for the corpus, set input.target_language")
         if self.patience is not None and self.development is None:
             raise ValueError("patience: needs development data; set development")
 
@@ -206,7 +206,7 @@ class EmbeddingOptions(Options):
         return "cosine"
 
     def open_head(self, settings: dict[str, Any]) -> Any:
-        """Return the head that the task trains together with the encoder, from its settings."""
+        """Build, from its settings, the head that the task trains together with the encoder."""
         raise ValueError(f"head: {settings.get('name')} is for `paraloom papers`")
 
     def completed(self, encoder: Any, words: int) -> Any:
@@ -286,7 +286,7 @@ class Loading(_Settings):
 class EncoderSettings(_Settings):
     """The file config.json in the folder of an encoder. The file is not trusted."""
 
-    format: Literal[1, 2]  # 1: Paraloom 0.2. Increase if older code cannot read new folders
+    format: Literal[1, 2]  # 1: Paraloom 0.2. Increase it if older code cannot read new folders
     options: Annotated[EmbeddingOptions, BeforeValidator(_read_saved)]
     vocabularies: dict[str, int]  # number of entries by kind
     language: str = ENGLISH

@@ -60,7 +60,7 @@ def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
 def equal_share(
     tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[pa.StringArray]
 ) -> float:
-    """Return the share of the first 4000 texts to which tokeniser and vocabulary give equal ids."""
+    """Return the share of the first 4000 texts with equal ids from tokeniser and vocabulary."""
     rows = (row for text in texts for row in text.drop_null().to_pylist())
     if not (sentences := list(islice(rows, _COMPARED))):
         return 1.0
@@ -72,7 +72,7 @@ def equal_share(
     return share
 
 
-# Arrow lower-cases İ to one character, but `Lowercase` to two.
+# Arrow lower-cases İ to one character. `Lowercase` alone would give two characters.
 _LOWER = (normalizers.Replace("İ", "i"), normalizers.Lowercase())
 
 
@@ -141,7 +141,7 @@ def _tokens(code: str) -> str:
         rf"[{_WORD}](?:[\p{{Ll}}\p{{Lu}}\p{{Cf}}]++|(?<![{_UNCASED}\p{{Mn}}])\p{{N}}++"
         rf"|[{_MARK}]|(?<!\p{{N}})[{_UNCASED}])*+"
     )
-    if _in_python(code):  # sacremoses splits words only at characters of format
+    if _in_python(code):  # sacremoses splits words only at format characters
         run = rf"(?!\p{{Cf}})[{_WORD}](?:(?!\p{{Cf}})[{_WORD}])*+"
     word = rf"{run}(?:{inner}(?:{run})?+)*+{end}"
     bare = rf"(?:{inner}(?:{run})?+)++{end}"

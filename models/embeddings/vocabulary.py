@@ -232,7 +232,7 @@ def _count_trigrams(words: pa.Array, counts: pa.Array) -> tuple[pa.Array, pa.Arr
 
 def _padded_trigrams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the trigram keys of padded words, and the offsets of each word's keys, [words + 1]."""
-    # Two spaces separate words. A window around such a space would cross a word boundary.
+    # Two spaces separate words. Drop windows around these spaces, which cross a word boundary.
     points = np.frombuffer(f" {'  '.join(words)} ".encode("utf-32-le"), "<u4").astype(np.int64)
     windows = points[:-2] << 2 * _CODE | points[1:-1] << _CODE | points[2:]
     lengths = np.fromiter(map(len, words), np.int64, len(words))

@@ -69,7 +69,7 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
 
 
 def adopt(folder: Path, digest: str) -> None:
-    """Link a conversion from another machine into the cache if its files have the SHA-256 `digest`.
+    """Link another machine's conversion in `folder` into the cache if its SHA-256 is `digest`.
 
     `folder` must have the conversion's name in the cache.
     """

@@ -97,8 +97,8 @@ class Engine:
             gpus = gpus if only is None else [only]
         self.parallel = gpu.STREAMS * len(gpus) or threads
         tags = len(self._layout.target_prefix)
-        # Number of tags that a hypothesis contains. If no other token starts the decoder, the tag
-        # starts the decoder, and CTranslate2 omits the tag.
+        # Number of tags that a hypothesis contains. If the tag itself starts the decoder,
+        # CTranslate2 omits the tag.
         self._forced = tags if self._layout.decoder_start else 0
         self.max_source_subwords = model.source_positions - max(len(self._layout.source(())), 1)
         self.max_target_subwords = model.target_positions - tags - 1

@@ -81,7 +81,7 @@ def precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precisio
     if not gpus:
         return "float32" if wanted == "auto" else wanted
     types: list[Precision] = ["float16", "bfloat16", "float32"]
-    if wanted == "int8":  # int8 for weights, the other for activations; 16-bit uses tensor cores
+    if wanted == "int8":  # int8 is for the weights; 16-bit activations use tensor cores
         types = ["int8_float16", "int8_bfloat16", "int8_float32"]
     elif wanted != "auto":
         return wanted

@@ -99,8 +99,8 @@ class NmtOptions(Options):
     source repeats a phrase. The value 3 prevents loops such as "the man in the man in the". 0: no
     limit."""
     repetition_penalty: Annotated[float, Field(ge=1, le=10)] = 1.0
-    """Values above 1 make subwords less probable, including articles and commas, if the translation
-    already contains them (Keskar et al. 2019). Usual values are 1.1 to 1.3. 1: no penalty."""
+    """Values above 1 make subwords less probable if the translation already contains them, even
+    articles and commas (Keskar et al. 2019). Usual values are 1.1 to 1.3. 1: no penalty."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "auto"
     """Number type of the weights. float16 and bfloat16 need a GPU. auto: float16 on GPUs that
     support float16, and float32 elsewhere. For T5, mT5 and MADLAD, the range of float16 is too
@@ -131,8 +131,8 @@ class NmtOptions(Options):
     def _check(self) -> None:
         if not self.sampling and self.candidates > self.beam:
             raise ValueError(
-                f"candidates: {self.candidates} translations of a source need a beam of as many, "
-                f"but beam is {self.beam}; raise it, or set sampling"
+                f"candidates: {self.candidates} translations of a source need a beam of "
+                f"{self.candidates} or more, but beam is {self.beam}; raise beam, or set sampling"
             )
         if self.device == "cpu" and self.compute_type in ("float16", "bfloat16"):
             raise ValueError(

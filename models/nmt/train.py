@@ -95,7 +95,7 @@ def train_nmt(
     shutil.rmtree(work)
     show(f"{folder}: BLEU {report['bleu']:.1f} on {report['pairs']['bleu']} held-out pairs")
     if gained is not None:
-        show(f"average of checkpoints: {gained:+.1f} BLEU on {half} other pairs")
+        show(f"average: {gained:+.1f} BLEU against the best checkpoint, on {half} other pairs")
     return report
 
 

@@ -90,7 +90,7 @@ def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference
                 lines = pc.replace_substring_regex(rest[column], r"\s+", " ").to_pylist()
                 stream.writelines(f"{line}\n" for line in lines)
     if not count:
-        raise UserError(f"{pairs[0]}: no pairs are left to train on after the held-out pairs")
+        raise UserError(f"{pairs[0]}: no pairs are left to train on besides the held-out pairs")
     return count
 
 
@@ -100,7 +100,7 @@ def train_subwords(
     """Train one SentencePiece model (BPE) on all texts, or on every k-th line of large texts. On
     small texts, the model has fewer pieces than `options.pieces`."""
     pieces, path = options.pieces, folder / SENTENCEPIECE
-    # SentencePiece would draw random lines, and store paths and number of threads in the model.
+    # Given files, SentencePiece would draw random lines, and store paths and its thread count.
     step = -(-sum(1 for _ in _lines(texts)) // _SENTENCES_FOR_PIECES)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Scores that other programs computed, which are found by the ids of the pairs.
+"""Scores that other programs computed, looked up by the ids of the pairs.
 
 The values are stored in memory-mapped files, sorted by a 128-bit hash of the id.
 
@@ -22,7 +22,7 @@ from paraloom.models.scorers.plugins import ScorerSource
 MISSING = "no value for this id"
 SEVERAL = "several values for this id"
 
-_PARTITIONS = 256  # by the first byte of a hash; only one partition is in memory at a time
+_PARTITIONS = 256  # partitions by the first byte of a hash; only one of them is in memory at a time
 _NAMES = ("first", "second", "values")
 _ROW = np.dtype(list(zip(_NAMES, ("<u8", "<u8", "<f4"), strict=True)))
 

@@ -285,11 +285,11 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
 def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
     """Guess the delimiter from the first `CHUNK` bytes of a file, or return None for other files.
 
-    The first line may name the delimiter, as in `sep=;`. Otherwise, `named` means that the file is
-    known to be CSV, for example by its name. Another file may have sentences with commas, so it is
-    CSV only if line 1 has column names, all rows have the same number of columns, and the delimiter
-    is a comma or a semicolon. The last column may be unnamed, because some programs end each row
-    with a delimiter.
+    The first line may name the delimiter, as in `sep=;`. `named` means that the file is known to be
+    CSV, for example by its name. Another file may have sentences with commas, so it is CSV only if
+    line 1 has column names, all rows have the same number of columns, and the delimiter is a comma
+    or a semicolon. The last column may be unnamed, because some programs end each row with a
+    delimiter.
     """
     text = head.decode(errors="replace")
     if found := _SEPARATOR.match(text):

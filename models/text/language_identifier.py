@@ -31,7 +31,7 @@ LANGUAGES = tuple(_CODES.split())  # codes of the languages that the identifier 
 
 PROBABLE = 0.1
 """Minimum probability at which a sentence may be in a language. This bound rejects 0.2% of Czech
-captions. If only the most probable language counted, 1.0% would be rejected, mostly as Slovak."""
+captions. A test for the most probable language would reject 1.0%, mostly in favour of Slovak."""
 
 _Text: TypeAlias = pa.Array | pa.ChunkedArray
 _KEY = "input.language_identifier: "
@@ -62,7 +62,7 @@ class OwnIdentifier(NamedTuple):
         with in_plugin(where := _KEY + self.entry):
             module = module_of(path, self.code) if path.endswith(".py") else import_module(path)
             found = list(getattr(module, name)(texts)) if texts else []
-        with in_one_line(f"{where}: must give each text its codes and probabilities from 0 to 1"):
+        with in_one_line(f"{where}: must return codes and probabilities (0 to 1) for each text"):
             if len(found) != len(texts):
                 raise ValueError(f"{len(found)} results for {len(texts)} texts")
             return [_probable(of, least) for of in found]

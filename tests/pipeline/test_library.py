@@ -96,7 +96,7 @@ def test_what_is_not_there_is_said(place: Path) -> None:
             opening("")
     with pytest.raises(paraloom.UserError, match="nothing: no run with a finished stage here"):
         paraloom.open_run("nothing")
-    with pytest.raises(paraloom.UserError, match="scorer 'bleurt': neither in Paraloom nor in"):
+    with pytest.raises(paraloom.UserError, match="scorer 'bleurt' is neither in Paraloom nor"):
         paraloom.score(["a"], ["b"], ["bleurt"])
     with pytest.raises(
         paraloom.UserError, match="translation_score: comes from the translation model"

@@ -101,5 +101,5 @@ def test_vectors_of_another_size_are_not_used(tmp_path: Path, pairs: str, capsys
     (tmp_path / "vectors.txt").write_text("".join(lines))
     config = config_of(tmp_path, pairs, score={"paragram": str(tmp_path / "vectors.txt")})
     code, error = train(capsys, "--config", config)
-    assert code == 0 and "vectors have 3 dimensions, embeddings.dim is 8" in error
+    assert code == 0 and "vectors have 3 dimensions, but embeddings.dim is 8" in error
     assert "initial_vectors" not in manifest(tmp_path)["stages"]["embeddings"]["training"]

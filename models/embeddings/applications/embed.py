@@ -1,4 +1,4 @@
-"""Computation of the vectors and scores of lines in constant memory."""
+"""Vectors and scores of lines, computed in constant memory."""
 
 import codecs
 import fcntl

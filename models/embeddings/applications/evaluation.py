@@ -61,8 +61,8 @@ class Benchmark(NamedTuple):
 
 
 def benchmarks(data: Sequence[LabelledPairs]) -> list[Benchmark]:
-    """Return the benchmarks that `data` contains. Of the STS Benchmark, only the test set is used
-    or, without a test set, the development set. Training sets are ignored."""
+    """Return the benchmarks that `data` contains. For the STS Benchmark, use the test set, or the
+    development set if there is no test set. Training sets are ignored."""
     found = []
     for group in dict.fromkeys(pairs.group for pairs in data):
         sets = {pairs.name: i for i, pairs in enumerate(data) if pairs.group == group}
@@ -94,8 +94,8 @@ class Report:
     mteb: list[list[float]]  # [models][benchmarks]
 
     def mean(self, model: int, group: str) -> LabelCorrelation:
-        """Return the mean correlations of the model with the index `model` over a group's data
-        sets. A mean is NaN if a correlation is undefined."""
+        """Return a model's mean correlations over a group's data sets. `model` is the index of the
+        model. A mean is NaN if a correlation is undefined."""
         pairs = zip(self.data, self.correlations[model], strict=True)
         found = [correlation for data, correlation in pairs if data.group == group]
         return LabelCorrelation(*(float(column) for column in np.mean(found, axis=0)))

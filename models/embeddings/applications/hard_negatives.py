@@ -29,7 +29,7 @@ class Bounds:
     min_score: float = 0.3
     max_score: float = 0.6
     relative_margin: float = 0.1
-    """With 0.1, a cosine must be at least 10% below the cosine of anchor and paraphrase."""
+    """With 0.1, the cosine must be at least 10% below the anchor's cosine with its paraphrase."""
 
     def hold(self, scores: Matrix, positive: Matrix) -> NDArray[np.bool_]:
         """Return whether the negatives' cosines `scores` are within the bounds, bool [n, k].

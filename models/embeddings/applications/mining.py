@@ -1,7 +1,7 @@
 """Mining of similar sentences by the ratio margin of Artetxe and Schwenk (2019).
 
-The ratio margin of two sentences is their cosine, divided by the mean of each sentence's cosines
-with its nearest neighbours.
+The ratio margin of two sentences is their cosine, divided by the mean cosine of both sentences with
+their nearest neighbours.
 """
 
 from collections.abc import Callable, Iterable
@@ -83,7 +83,7 @@ def _pairs(
     means: NDArray[np.float32],
     least: float,
 ) -> Mined:
-    """Return the pairs of a block of rows. The lower row keeps a pair that both rows found."""
+    """Return the pairs of a block of rows. If both rows found a pair, the first row keeps it."""
     theirs, cosine = near[at : at + _BLOCK], cosines[at : at + _BLOCK]
     own = np.arange(at, at + len(theirs))[:, None]
     mutual = (near[theirs] == own[:, :, None]).any(axis=2)

@@ -100,7 +100,7 @@ def sentence_blocks(path: Path) -> Iterator[Sentences]:
             chosen[place] = pc.approximate_median(counts).as_py() >= _WORDS
         yield Sentences(rows, [of for place, of in columns.items() if chosen[place]])
     if not any(chosen.values()):
-        raise UserError(f"{path}: no column has sentences: three words or more in most rows")
+        raise UserError(f"{path}: no column has sentences (three words or more in most rows)")
 
 
 def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:

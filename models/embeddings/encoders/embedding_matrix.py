@@ -16,7 +16,7 @@ _FADES = np.append(BETA1 ** np.arange(_MEMORY + 1), 0.0)
 # The factors of cⱼ εⱼⁱ (see `EmbeddingMatrix`) that depend on the gap j, [400, 4]. Rows are gaps
 # j = 400 … 1, and columns are powers i = 0 … 3.
 _SUMS = BETA1 ** _GAPS[:, None] * BETA2 ** (-_GAPS[:, None] / 2 * np.arange(1, 5))
-_TINY = 1e-30  # much less than (1e-6 ε)²; square roots of zeros and denormals are slow
+_TINY = 1e-30  # added because roots of zeros and denormals are slow; much less than (1e-6 ε)²
 
 
 def on_device(array: NDArray[Any], device: torch.device) -> Tensor:

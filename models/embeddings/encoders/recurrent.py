@@ -28,9 +28,9 @@ class Recurrent(TokenEncoder):
     """Encodes a sentence by pooling the outputs of recurrent networks.
 
     Args:
-        directions: a forward network, or a forward and a backward network. Equal
-            beginnings of sentences share nodes of a trie (`PrefixTrie`). A network returns two
-            things: its outputs at the trie's nodes, [nodes, dim], and the trie.
+        directions: a forward network, or a forward and a backward network. A network returns its
+            outputs at the nodes of a trie, [nodes, dim], and the trie (`PrefixTrie`), in which
+            equal beginnings of sentences share nodes.
         pooling: how the outputs of a sentence are reduced to one vector.
         combination: how the outputs of two directions are combined (W&G 4.2). `tanh` is a layer
             tanh(W [forward; backward] + b) from two vectors of length h to one vector of length h.

@@ -42,7 +42,7 @@ def train(
     arguments resumes an interrupted training from `<folder>.training`. On a CPU, an
     interruption does not change the weights. Return the metrics and evaluations of the training.
     """
-    files = options.development_files  # read first: an error must not delete a checkpoint
+    files = options.development_files  # read first, so that an error deletes no checkpoint
     sets = read_ranking(files, "embeddings.development") if files else []
     initial = _initial(options, run.vectors)
     key = _fingerprint(run, options, seed, language, own_vectors=initial is not None)
@@ -88,7 +88,7 @@ def _initial(options: EmbeddingOptions, path: str | None) -> WordVectors | None:
         return vectors
     say(
         f"paraloom: embeddings.initial_vectors: the run's PARAGRAM vectors have {vectors.dim} "
-        f"dimensions, embeddings.dim is {options.dim}; training starts from random vectors"
+        f"dimensions, but embeddings.dim is {options.dim}; training starts from random vectors"
     )
     return None
 

@@ -44,7 +44,7 @@ class TrainingFolder:
         """Delete the folder."""
         if self.board:
             self.board.close()
-        (self.folder / "key.json").unlink(missing_ok=True)  # a part of the folder is not resumed
+        (self.folder / "key.json").unlink(missing_ok=True)  # a partly deleted folder is not resumed
         shutil.rmtree(self.folder)
 
     def last(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:

@@ -151,7 +151,7 @@ class PairSource:
 
 
 def _end_with_parent() -> None:
-    """End this process silently when its parent ends or on Ctrl-C."""
+    """End this process silently when its parent ends, and after Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def wait() -> None:

@@ -102,7 +102,7 @@ def _initial_vectors(
     if initial is not None:
         if initial.dim != options.dim:
             raise UserError(
-                f"{options.initial_vectors}: vectors of {initial.dim} dimensions, "
+                f"{options.initial_vectors}: the vectors have {initial.dim} dimensions, "
                 f"but embeddings.dim is {options.dim}"
             )
         # Scale random vectors to the standard deviation of `initial`.

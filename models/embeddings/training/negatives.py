@@ -172,7 +172,7 @@ def _excluded(
 
 
 def _equal(keys: NDArray[np.uint64], pool: NDArray[np.uint64]) -> Excluded:
-    """Return all pairs of an index into `keys` and a row of the pool with the same key."""
+    """Return all pairs of an index i and a row r for which `keys[i] == pool[r]`."""
     order = np.argsort(pool, kind="stable")
     ordered = pool[order]
     first = np.searchsorted(ordered, keys, "left")

@@ -79,7 +79,7 @@ def _read_text(columns: list[str | int], path: Path) -> Iterator[list[pa.StringA
     if names == _BY_NAME and first[0] and not {*names} & {*first[1]}:
         columns, names = [1, 2, *columns[2:]], []
     with reading(f"{path}, row {first[0]}"):
-        unnamed = "use numbers if this row does not name the columns:"
+        unnamed = "if this row is data, use numbers; it contains"
         positions = _positions(columns, first[1], unnamed if first[0] else "the columns are")
     rows = chain([first] if first[0] and not names else [], lines)
     while block := list(islice(rows, _ROWS)):

@@ -41,7 +41,7 @@ class PairTrainer(Trainer[Pairs]):
                 self.step(take_all(sentences, quadruplets))
 
     def scramble(self, sides: Sequence[Sentences], random: np.random.Generator) -> list[Sentences]:
-        """Shuffle the words of the share `options.scramble` of the pairs."""
+        """Shuffle the words in a share of the pairs, `options.scramble`."""
         return scrambled(sides, self.options.scramble, self.options.tags, random)
 
     @torch.no_grad()

@@ -167,7 +167,7 @@ class Trainer(Generic[Batch]):
                     raise UserError(
                         f"{self.source.name}: nothing to train on: {progress.identical:,} pairs "
                         f"are identical, {progress.empty:,} have an empty side, "
-                        f"{progress.pairs:,} no negative"
+                        f"{progress.pairs:,} have no negative"
                     )
                 self.evaluate_weights()
         self.read_losses()

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
-# Checkpoints are averaged only if |m|² / (mean of |w|²) is larger. Here w is the weight vector of a
-# checkpoint, and m is the mean of these vectors. The ratio is about 0.5 for separate trainings.
+# Checkpoints are averaged only if |m|² / (mean of |w|²) exceeds this value. Here w is the weight
+# vector of a checkpoint, and m is the mean of all w. The ratio is about 0.5 for separate trainings.
 _ALIKE = 0.8
 _SETTINGS = 1 << 24  # bytes of a checkpoint that are searched for its languages
 

@@ -65,7 +65,7 @@ class MarianModel(NmtModel):
             if len(chosen := [file for file in files if file.name in names]) == 1:
                 return chosen[0]
         listed = ", ".join(file.name for file in files) or "none"
-        raise UserError(f"{self.path}: name one model in decoder.yml; it has {listed}")
+        raise UserError(f"{self.path}: name one model in decoder.yml; the folder has {listed}")
 
     def _find_vocabularies(self) -> list[Path]:
         for patterns in (["vocab.spm"], ["*vocab.y*ml"], ["*src.vocab", "*trg.vocab"], _SUBWORDS):
@@ -116,7 +116,7 @@ def read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     check_sizes(path, found, _LARGEST)
     for key, value in _ONLY.items():
         if found.get(key, value) not in (value, str(value)):
-            wrong = f"{key} is {one_line(found[key])}, which must be {value}"
+            wrong = f"{key} is {one_line(found[key])}, but must be {value}"
             raise UserError(f"{path}: CTranslate2 cannot decode it: {wrong}")
     for name, weight in weights.items():
         if weight.dtype.kind != "f":

@@ -32,13 +32,13 @@ TOLERANCE = 1e-3  # largest accepted difference from torch in log p per subword
 _READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # file types that conversion reads
 _WEIGHTS = (".safetensors", ".bin")
 _UNLIMITED = 16_000  # number of positions for models with relative positions
-# Upper limits of the settings from which Transformers builds a network before it reads weights.
+# Upper limits of settings. Transformers builds the network from them before it reads the weights.
 _LARGEST = {
     r".*layers": 1_000,
     r"d_model|hidden_size|n_positions|max_position_embeddings": 1 << 14,
     r"d_kv|d_ff|.*_dim|.*heads|.*_buckets": 1 << 16,
 }
-_NEVER = -1e4  # a logit with probability 0, within float16's range
+_NEVER = -1e4  # a logit that gives probability 0, within float16's range
 
 
 class PretrainedModel(NmtModel):
@@ -155,8 +155,8 @@ class PretrainedModel(NmtModel):
                 raise ValueError("the output layer has another size than the vocabulary")
         spec = getattr(converters, self._family.loader)().get_model_spec(network)
         if self._family is MARIAN:
-            # CTranslate2's converter replaces `<pad>` by a zero vector as the decoder's start. This
-            # is wrong for models fine-tuned in Transformers. Keep `<pad>`, with probability 0.
+            # CTranslate2's Marian loader starts the decoder with a zero vector instead of `<pad>`.
+            # This is wrong for models fine-tuned in Transformers. Keep `<pad>`, with probability 0.
             bias = network.final_logits_bias[0].clone()
             bias[self.target_tokens.index("<pad>")] = _NEVER
             spec.decoder.projection.bias = bias

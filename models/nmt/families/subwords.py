@@ -158,7 +158,7 @@ def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
 def filled_up(tokens: list[str], size: int) -> list[str]:
     """Extend or truncate a vocabulary to `size`, the number of embeddings.
 
-    Raise a ValueError if more than 100 embeddings and more than a tenth of all have no token.
+    Raise a ValueError if more than a tenth of the embeddings, and more than 100, have no token.
     """
     if size - len(tokens) > max(size // 10, 100):
         raise ValueError(f"it has {size:,} embeddings for {len(tokens):,} tokens")

@@ -77,8 +77,8 @@ def copy(small: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"transformer_decoder_autoreg": "rnn"}, "autoreg is rnn, which must be self-attention"),
-        ({"type": "s2s"}, "type is s2s, which must be transformer"),
+        ({"transformer_decoder_autoreg": "rnn"}, "autoreg is rnn, but must be self-attention"),
+        ({"type": "s2s"}, "type is s2s, but must be transformer"),
         ({"transformer_ffn_activation": "tanh"}, "tanh is not supported"),
         ({"transformer_heads": 0}, "CTranslate2 cannot convert it .*do not fit"),
         ({"enc_depth": 10**9}, "enc-depth must be at most 1,000"),
@@ -129,7 +129,7 @@ def test_files_that_are_missing(copy: Path) -> None:
     (copy / "decoder.yml").write_text("models: [a.npz, b.npz]\n")
     (copy / "model.npz").rename(copy / "a.npz")
     (copy / "b.npz").write_bytes(b"")
-    with pytest.raises(UserError, match=r"name one model in decoder.yml; it has a.npz, b.npz"):
+    with pytest.raises(UserError, match=r"in decoder.yml; the folder has a.npz, b.npz"):
         open_model(copy)
 
 

@@ -93,7 +93,7 @@ def test_the_prevailing_language(tmp_path: Path) -> None:
     assert spoken(pa.array(["hotel"]), "it").other == 1, "the twelfth language is possible, too"
 
 
-MUST = "must give each text its codes and probabilities from 0 to 1"
+MUST = "must return codes and probabilities (0 to 1) for each text"
 
 
 @pytest.mark.parametrize(

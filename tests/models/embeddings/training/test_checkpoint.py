@@ -268,7 +268,7 @@ def test_nothing_to_learn_from(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"a.parquet: nothing to train on: 1 pairs are id"):
         train(SMALL, tmp_path / "model", shards=[str(path)], seed=1)
     pq.write_table(pa.table({"reference": ["x"] * 3, "translation": ["y"] * 3}), path)
-    with pytest.raises(UserError, match="3 no negative"):
+    with pytest.raises(UserError, match="3 have no negative"):
         train(SMALL, tmp_path / "model", shards=[str(path)], seed=1)
     pq.write_table(pa.table({"reference": pa.array([], pa.string()), "translation": []}), path)
     with pytest.raises(UserError, match=r"a\.parquet: no rows to train on"):
