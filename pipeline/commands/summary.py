@@ -34,13 +34,16 @@ def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
         out.print(f"Cleaned pairs: {found}")
     if "loop" in record.stages:
         out.print(f"{describe.verdict(record)}.")
+    selections = record.config.select.selections
+    named = {f"{name}, ": record.derived(f"selections/{name}") for name in selections}
     record = record.best
     if result := record.find(AutoSelectRecord):
         out.print(*describe.selection_lines(result), sep="\n")
     if record.bleu is not None:
         out.print(f"BLEU on held-out pairs: {record.bleu:.1f}")
-    if evaluated := record.find(EvaluateRecord):
-        out.print(_evaluation(evaluated))
+    for which, of in {"": record, **named}.items():
+        if evaluated := of.find(EvaluateRecord):
+            out.print(_evaluation(evaluated, which))
     corpus = record.find(PairsRecord, "select")
     if corpus and corpus.earlier is not None and "select" in ran:
         out.print(f"{corpus.still:,} of {corpus.earlier:,} earlier pairs are still in the corpus.")
@@ -70,10 +73,10 @@ def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
     return number_table(title, "stage", "reason", numbers=["rows"], rows=rows)
 
 
-def _evaluation(evaluated: EvaluateRecord) -> Table:
+def _evaluation(evaluated: EvaluateRecord, which: str) -> Table:
     found = describe.evaluation_table([("", evaluated)])
     name = ", ".join(found.models) + (f", round {evaluated.round}" if evaluated.round else "")
-    title = f"{name}: correlation with human scores × 100"
+    title = f"{which}{name}: correlation with human scores × 100"
     table = number_table(title, "test", numbers=found.columns[1:])
     for head, cells, is_mean in found.rows:
         table.add_row(head, *cells, style="bold" if is_mean else "", end_section=is_mean)

@@ -259,7 +259,8 @@ def check_selection(folder: str, known: Collection[str], name: str) -> str:
 
 def finished_corpus(folder: str, record: RunRecord, selection: str = "") -> RunRecord:
     """Return the record of a run or a named selection. The corpus must be finished and current."""
-    place = check_selection(folder, record.config.select.selections, selection)
+    known = record.config.select.selections
+    place = check_selection(folder, known, selection if record.stages else "")
     stage = record.derived(place).path("select")
     check_current(folder, record, stage, "select")
     if stage not in (now := current(record)).stages:

@@ -1,6 +1,7 @@
 """Evaluation sentences are kept out of the corpus, and `paraloom contamination` counts them."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages.selection.exclude import fingerprint, read_data_sets, sentences_of
 from tests.beam_jobs.transforms.test_exclusion import Letters
 from tests.json_schema import errors_of
-from tests.run_helpers import Capsys, again, one_line, refusal, table
+from tests.run_helpers import Capsys, again, one_line, refusal, rewrite, table
 
 
 def write_sets(folder: Path, sentences: list[str]) -> Path:
@@ -157,6 +158,21 @@ def test_a_corpus_in_progress_is_not_searched(a_run: Path, capsys: Capsys) -> No
     (a_run / "run/corpus/_stage.json").unlink()
     error = refusal(capsys, "contamination", str(a_run / "run"), "--against", str(sets))
     assert "the run has no corpus yet" in error
+
+
+def test_part_files_without_sentences_are_searched(a_run: Path, capsys: Capsys) -> None:
+    """A small part file may have only texts of one or two words, or no row."""
+    sets, texts = write_sets(a_run, ["good day"]), ("source", "reference", "translation")
+
+    def short(kept: int, part: pa.Table) -> pa.Table:
+        rows = [row | dict.fromkeys(texts, "Good day!") for row in part.slice(0, kept).to_pylist()]
+        return pa.Table.from_pylist(rows, part.schema)
+
+    for kept in (1, 0):
+        rewrite(a_run, "select", partial(short, kept))
+        left = len(table(a_run, "select"))
+        assert main(["contamination", str(a_run / "run"), "--against", str(sets)]) == 0
+        assert f"\n0 of {left} rows contain" in capsys.readouterr().out
 
 
 def test_similar_sentences_need_a_model(a_run: Path, capsys: Capsys) -> None:

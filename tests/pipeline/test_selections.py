@@ -17,11 +17,13 @@ from paraloom.models.errors import UserError
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus.select import sample, scored
 from paraloom.pipeline.commands.run.compare import compare
+from paraloom.pipeline.commands.summary import show_summary
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.read import parse_config
 from paraloom.pipeline.run.folder import with_selections
 from paraloom.pipeline.stages import TARGETS, folder_of
 from paraloom.pipeline.stages.select import _common
+from tests.pipeline.pages.made_run import RESULTS
 from tests.run_helpers import (
     ONE,
     Capsys,
@@ -32,6 +34,7 @@ from tests.run_helpers import (
     manifest,
     one_line,
     ran,
+    record_of,
     refuses,
     small_config,
     table,
@@ -183,6 +186,16 @@ def test_the_encoder_is_trained_on_a_selection(
     for wrong in (["compare", run, run], ["publish", run]):
         assert main([*wrong, "--selection", "stirct", *ONE]) == 2
         assert "the run has no selection 'stirct', only strict; `paraloom sel" in one_line(capsys)
+    assert main(["publish", f"{run}-none", "--selection", "strict"]) == 2
+    assert "run-none: no run with a corpus here" in one_line(capsys)
+
+
+def test_results_of_the_encoder_of_a_selection_are_printed(capsys: Capsys) -> None:
+    stages = {"selections/strict/evaluate": {"results": RESULTS}}
+    config: dict[str, Any] = {"select": {"named": {"strict": {}}}}
+    show_summary("a", record_of({"config": config, "stages": stages, "wanted": [*stages]}), set())
+    out = " ".join(capsys.readouterr().out.split())
+    assert "strict, letters: correlation with human scores × 100" in out
 
 
 @pytest.mark.parametrize(

@@ -86,29 +86,30 @@ def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
         raise UserError(f"{path}: no files with sentences here")
 
 
-def sentence_blocks(path: Path) -> Iterator[Sentences]:
+def sentence_blocks(path: Path, names: Sequence[str] = ()) -> Iterator[Sentences]:
     """Yield the columns of a file that contain sentences, in blocks of rows.
 
-    A column contains sentences if the median length of its texts in the first block is at least
-    three words. Each field of a struct is a column. In text files, the header is also a row.
+    In a Parquet file, these are the columns `names`, if given. Otherwise, a column contains
+    sentences if the median length of its texts in the first block is at least three words. Each
+    field of a struct is a column. In text files, the header is also a row.
     """
     chosen: dict[Place, bool] = {}
-    for rows, columns in _blocks(path):
+    for rows, columns in _blocks(path, names):
         columns = {place: of for place, of in columns.items() if len(of[1])}
         for place in columns.keys() - chosen.keys():
             counts = pc.count_substring_regex(columns[place][1], _WORD)
-            chosen[place] = pc.approximate_median(counts).as_py() >= _WORDS
+            chosen[place] = bool(names) or pc.approximate_median(counts).as_py() >= _WORDS
         yield Sentences(rows, [of for place, of in columns.items() if chosen[place]])
-    if not any(chosen.values()):
+    if not names and not any(chosen.values()):
         raise UserError(f"{path}: no column has sentences (three words or more in most rows)")
 
 
-def _blocks(path: Path) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
+def _blocks(path: Path, names: Sequence[str]) -> Iterator[tuple[np.ndarray, dict[Place, Column]]]:
     form = form_of(path)
     if form == PARQUET:
         with in_one_line(f"{path}: cannot be read"), pq.ParquetFile(path) as file:
             first = 1
-            for batch in file.iter_batches(_ROWS):
+            for batch in file.iter_batches(_ROWS, columns=names or None):
                 found: dict[Place, Column] = {}
                 for i, column in enumerate(batch.columns):
                     if is_text(column.type) and not pa.types.is_dictionary(column.type):

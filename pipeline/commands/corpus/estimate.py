@@ -62,7 +62,7 @@ class Estimated(BaseModel):
     """The JSON form of `paraloom estimate`."""
 
     rows: int
-    counted: bool  # whether `rows` was counted, not estimated
+    counted: bool  # whether `rows` was counted; if not, it was estimated or given
     rejected: float  # share of the rows that cannot be used
     kept: float  # share of the usable rows that `where`, `unique: pair` and `near_duplicates` keep
     translated: float  # share of the kept rows that are translated
@@ -149,7 +149,7 @@ def estimate(
     left, translated = scale * kept, scale * len(chosen)
     found = Estimated(
         rows=rows or seen.rows,
-        counted=seen.counted,
+        counted=seen.counted and not rows,
         rejected=seen.rejected,
         kept=kept / len(seen.pairs),
         translated=len(chosen) / kept,
@@ -209,7 +209,9 @@ def estimate(
     wanted = [*TARGETS["corpus"], *(f"selections/{of}/select" for of in config.select.selections)]
     stages = (step.path for step in closure(wanted, plan(Run(config))))
     found.not_timed = [name for name in stages if name not in found.jobs]
-    found.basis = [*_basis(config, found, len(seen.pairs), requests), *found.basis]
+    how = "counted" if found.counted else "estimated from the files' sizes and beginnings"
+    lines = _basis(config, found, "given by --rows" if rows else how, len(seen.pairs), requests)
+    found.basis = [*lines, *found.basis]
     return found
 
 
@@ -265,17 +267,17 @@ def _size(size: float) -> str:
     return decimal(int(two_digits(size))).replace(".0 ", " ")
 
 
-def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[str]:
-    how = "counted" if found.counted else "estimated from the files' sizes and beginnings"
+def _basis(config: Config, found: Estimated, how: str, read: int, requests: int) -> list[str]:
     lines = [
         f"Rows: {how}; {found.rejected:.1%} of the rows that were read cannot be used.",
         f"Other stages: timed on one core, extrapolated to {cores()} cores.",
         f"Not in the table: {', '.join(found.not_timed)}, process start-up, further rounds.",
     ]
     if found.kept < 1 or found.translated < 1:
-        text = f"Of {read:,} usable rows, `input` keeps {found.kept:.1%}; of the kept rows, "
-        text += f"{found.translated:.1%} are translated; the whole input may have more repeats."
-        lines.insert(1, text)
+        text = f"Of {read:,} usable rows, `input` keeps {found.kept:.1%}; "
+        if config.translates:
+            text += f"of the kept rows, {found.translated:.1%} are translated; "
+        lines.insert(1, f"{text}the whole input may have more repeats.")
     for of in config.chats:
         said = f"{found.requests:,} requests, not in the table; `--requests 20` measures them."
         if took := found.generators.get(of.name):

@@ -27,6 +27,8 @@ from paraloom.pipeline.run.folder import is_run, read_run, shards_in
 from paraloom.pipeline.stages import folder_of
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 
+_TEXTS = ("source", "reference", "translation")  # the columns of pairs that are searched
+
 
 class Counts(BaseModel):
     """The JSON form of `paraloom contamination`."""
@@ -139,5 +141,5 @@ def _blocks(corpus: str) -> Iterator[tuple[str, Sentences]]:
             paths = [storage.join(corpus, "data")]
     for path in paths or [corpus]:
         for file in sentence_files(localise(path)).values():
-            for block in sentence_blocks(file):
+            for block in sentence_blocks(file, _TEXTS if paths else ()):
                 yield file.name, block

@@ -95,7 +95,9 @@ def status(folder: str, now: float | None = None) -> list[StageStatus]:
     record = started(folder)
     stale = outdated(record)
     found = []
-    for name in dict.fromkeys([*(record.wanted or record.stages), *stale]):
+    known = {*record.wanted, *record.stages}
+    there = [name for name in record.planned or record.stages if name in known]
+    for name in dict.fromkeys([*there, *record.wanted]):
         shown, stage = StageStatus(name=name), record.stages.get(name)
         if record.under_way and name == record.under_way.stage:
             _follow(shown, folder, record, time.time() if now is None else now)

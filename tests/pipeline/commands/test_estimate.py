@@ -144,7 +144,19 @@ def test_conditions_and_repeats(tmp_path: Path, bitext: dict[str, str], told: To
     assert found["translated"] <= 0.5, "every source is there twice"
     assert found["jobs"]["back_translate"]["rows"] == round(left * found["translated"])
     assert found["jobs"]["score"]["rows"] <= round(left)
-    assert f"Of 238 usable rows, `input` keeps {found['kept']:.1%}" in out
+    assert f"Of 238 usable rows, `input` keeps {found['kept']:.1%}; of the kept rows, " in out
+
+
+def test_pairs_of_which_the_user_gives_the_number(tmp_path: Path, told: Told) -> None:
+    """Nothing is translated, and nothing is counted."""
+    (tmp_path / "pairs.tsv").write_text("A dog runs.\tA dog is running.\nNo.\tNo, not at all.\n")
+    pairs = {"format": "pairs", "paths": [str(tmp_path / "pairs.tsv")]}
+    pairs |= {"where": ["reference_tokens > 2"]}
+    score = {"scorers": ["trigram_overlap"]}
+    found, out = told("--rows", "240", input=pairs, score=score, nmt={"model": None})
+    assert (found["rows"], found["counted"], found["jobs"]["score"]["rows"]) == (240, False, 120)
+    assert "Rows: given by --rows; 0.0% of the rows" in out
+    assert "Of 2 usable rows, `input` keeps 50.0%; the whole input may have more repeats." in out
 
 
 @pytest.mark.parametrize("format, paths", [("moses", {}), ("text", []), ("pairs", [])])

@@ -121,6 +121,12 @@ def test_ingest_and_a_stage_of_a_further_round(a_run: Path) -> None:
     assert last.state == "waiting"
 
 
+def test_stages_that_the_last_command_did_not_need_are_shown(a_run: Path) -> None:
+    change(a_run, wanted=["ingest"])
+    shown = [(stage.name, stage.state) for stage in status(str(a_run / "run"))]
+    assert shown == [(name, "finished") for name in STAGES]
+
+
 def test_a_run_on_an_object_store(on_s3: tuple[str, list[str]], capsys: Capsys) -> None:
     folder, options = on_s3
     assert main(["status", folder, *options]) == 0
