@@ -155,10 +155,11 @@ class Ingest(beam.PTransform):
 
 
 def _ids(block: RowBlock, numbers: np.ndarray) -> pa.StringArray:
-    """Return the ids of a block's pairs. Append a suffix to each id that several rows share.
+    """Return the ids of a block's pairs. Append suffixes to ids that several rows share.
 
-    The suffix is the id made from the row's texts. Equal rows are numbered from 1, and numbers
-    above 1 are also appended. `numbers`, int64 [m, 2], has each changed row's line and number.
+    The first suffix is the id made from the row's texts, unless the row already has this id. Equal
+    rows are numbered from 1, and numbers above 1 are the second suffix. `numbers`, int64 [m, 2],
+    has each changed row's line and number.
     """
     ids = block.pairs["id"]
     found = numbers[np.isin(numbers[:, 0], block.lines)]

@@ -20,8 +20,8 @@ from paraloom.models.text.tokens import UNSPACED_SCRIPTS, WITH_SPACING_MARKS
 
 _COMPARED = 4000  # maximum number of sentences that `equal_share` compares
 
-# Character classes without brackets. Moses treats C0 controls as spaces, but not the line breaks in
-# `_BREAK`.
+# Characters for regular expressions. Some constants are character classes without their brackets.
+# Moses treats C0 controls as spaces, but not the line breaks in `_BREAK`.
 _GAP = r"\x{00}-\x{1f}"
 _BREAK = r"[\x{85}\x{2029}]"
 _SPACE = rf"[\p{{Zs}}{_GAP}]"
@@ -34,7 +34,8 @@ _AFTER_HYPHEN = rf"\p{{L}}\p{{N}}\s{_GAP}\p{{Po}}"
 
 _APOSTROPHES = {"fr": "left", "it": "left", "fi": "alone", "sv": "alone"}
 """Whether an apostrophe is part of the word on its left, or a separate token. In other languages,
-the apostrophe is part of the word on its right. sacremoses separates apostrophes by default."""
+an apostrophe is a separate token if sacremoses splits texts, or else part of the word on its right.
+"""
 _COLONS = ("fi", "sv")  # languages in which a colon between letters is part of the word
 
 

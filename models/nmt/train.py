@@ -95,7 +95,8 @@ def train_nmt(
     shutil.rmtree(work)
     show(f"{folder}: BLEU {report['bleu']:.1f} on {report['pairs']['bleu']} held-out pairs")
     if gained is not None:
-        show(f"average: {gained:+.1f} BLEU against the best checkpoint, on {half} other pairs")
+        compared = f"{gained:+.1f} BLEU against the best checkpoint"
+        show(f"average of checkpoints: {compared}, on the other {half} held-out pairs")
     return report
 
 

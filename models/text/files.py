@@ -283,7 +283,7 @@ def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[s
 
 
 def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
-    """Guess the delimiter from the first `CHUNK` bytes of a file, or return None for other files.
+    """Guess the delimiter of a CSV file from its first `CHUNK` bytes. Return None if it is not CSV.
 
     The first line may name the delimiter, as in `sep=;`. `named` means that the file is known to be
     CSV, for example by its name. Another file may have sentences with commas, so it is CSV only if

@@ -58,7 +58,8 @@ def of_similarities(values: np.ndarray, pairs: str) -> Iterator[str]:
     """Yield a notice if `paragram_similarity` is 0 for all pairs. `pairs` describes the pairs."""
     if len(values) and not values.any():
         yield (
-            f"score: paragram_similarity of {pairs} is 0; use vectors for their language and case"
+            f"score: paragram_similarity of {pairs} is 0; use word vectors for their language, "
+            "in the same upper or lower case"
         )
 
 

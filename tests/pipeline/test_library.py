@@ -135,8 +135,8 @@ def test_a_notice_if_no_word_has_a_vector(tmp_path: Path, capsys: Capsys) -> Non
         )["paragram_similarity"].to_pylist()
 
     assert similarity("the bird") == [0]
-    said = "paragram_similarity of all pairs is 0; use vectors for their language and case\n"
-    assert capsys.readouterr().err == f"paraloom: score: {said}"
+    said = "paraloom: score: paragram_similarity of all pairs is 0; use word vectors for their lang"
+    assert capsys.readouterr().err.startswith(said)
     (tmp_path / "vectors.txt").write_text("dog 1 2\ncat 2 1\n")
     assert similarity("the bird", "the dog") == [0, 1] and similarity() == []
     assert capsys.readouterr().err == ""

@@ -57,7 +57,7 @@ def has_rows(path: Path) -> bool:
 
 def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) -> UserError:
     """Return the error for a row with the wrong number of columns."""
-    return UserError(f"{path}, row {number}: {len(row)} tab-separated columns, expected {expected}")
+    return UserError(f"{path}, row {number}: {len(row)} columns, expected {expected}")
 
 
 def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:

@@ -102,9 +102,10 @@ class NmtModel(ABC):
             return convert_once(self.digest, self.convert)
 
     def try_out(self, folder: Path) -> None:
-        """Translate one subword with a conversion, and raise a RuntimeError if this fails.
+        """Translate one subword with the converted model in `folder`, to find out whether it works.
 
-        A separate process translates, because wrong weights may crash CTranslate2.
+        A separate process translates, because wrong weights may crash CTranslate2. Raise a
+        RuntimeError if it fails.
         """
         most = _SPARE + 8 * sum(file.stat().st_size for file in folder.iterdir())
         tokens = [" ".join(of) for of in (self.layout.source(["▁a"]), self.layout.target_prefix)]

@@ -156,7 +156,8 @@ class PretrainedModel(NmtModel):
         spec = getattr(converters, self._family.loader)().get_model_spec(network)
         if self._family is MARIAN:
             # CTranslate2's Marian loader starts the decoder with a zero vector instead of `<pad>`.
-            # This is wrong for models fine-tuned in Transformers. Keep `<pad>`, with probability 0.
+            # This is wrong for models fine-tuned in Transformers, so MARIAN names BART's loader. As
+            # in Transformers, `<pad>` starts the decoder, but is never an output.
             bias = network.final_logits_bias[0].clone()
             bias[self.target_tokens.index("<pad>")] = _NEVER
             spec.decoder.projection.bias = bias

@@ -127,7 +127,8 @@ def test_of_equal_candidates_the_later_is_the_model(
     assert (report["chosen"], report["bleu"]) == ("update 120", 7.0)
     assert report["bleu_of_candidates"] == scores
     assert report["gained_by_average"] == -30.0
-    assert "-30.0 BLEU against the best checkpoint, on 12 other pairs" in capsys.readouterr().out
+    said = "-30.0 BLEU against the best checkpoint, on the other 12 held-out pairs"
+    assert said in capsys.readouterr().out
     counts = {"training": len(toy_pairs()[0]) - 25, "held_out": 25, "choice": 12, "bleu": 13}
     assert report["pairs"] == counts
     assert (tmp_path / "model" / "name").read_text() == "update 120"

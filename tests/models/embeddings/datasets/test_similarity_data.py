@@ -131,7 +131,7 @@ SICK = "sentence_A\tsentence_B\trelatedness_score\n"
     [
         ("a.txt", "", "no STS data sets here"),
         ("a.tsv", "\ta\tb\n", r"a\.tsv: no row with a score"),
-        ("a.tsv", "1\ta\tb\n3\tone\n", r"a\.tsv, row 2: 2 tab-separated columns, expected 3"),
+        ("a.tsv", "1\ta\tb\n3\tone\n", r"a\.tsv, row 2: 2 columns, expected 3"),
         ("a.tsv", "1\ta\tb\ngood\ta\tb\n", r"a\.tsv, row 2: the score 'good' is not a number"),
         ("a.tsv", "nan\ta\tb\n", r"a\.tsv, row 1: the score nan is not in 0–5"),
         ("SICK_none.txt", "", r"no SICK files here"),
