@@ -103,9 +103,7 @@ def test_how_it_ends(
     assert capfd.readouterr().err.count("Traceback") == 5 * (arguments == ["raise"])
 
 
-def test_a_worker_ignores_ctrl_c_if_its_launcher_does(
-    fork_server: ForkServer, errand: str
-) -> None:
+def test_a_worker_ignores_ctrl_c_if_its_launcher_does(fork_server: ForkServer, errand: str) -> None:
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         assert fork_server.start(errand, ["interrupt"]).wait() == 0
