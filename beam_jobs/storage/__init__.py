@@ -223,10 +223,10 @@ def clear(folder: str) -> None:
     remove_temporary(folder)
 
 
-def remove_temporary(folder: str) -> None:
-    """Remove the temporary files that killed processes left in `folder`."""
+def remove_temporary(folder: str, name: str = "*") -> None:
+    """Remove temporary files that killed processes left in `folder`: of all files, or of `name`."""
     if not is_remote(folder) and Path(folder).is_dir():
-        for path in Path(folder).glob(f".*.{'[0-9a-f]' * 7}f"):  # see `temporary_path`
+        for path in Path(folder).glob(f".{name}.{'[0-9a-f]' * 7}f"):  # see `temporary_path`
             path.unlink(missing_ok=True)
 
 

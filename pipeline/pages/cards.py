@@ -97,7 +97,6 @@ def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
     view = record.derived(place) if place else record.best
     number = int(place.removeprefix("rounds/")) if place.startswith("rounds/") else 0
     folder = storage.join(folder, record.derived(place).path("embeddings"))
-    storage.remove_temporary(folder)
     settings = json.loads(storage.read_bytes(storage.join(folder, "config.json")))
     path = storage.join(folder, CARD)
     named = "" if place else view.config.embeddings.selection

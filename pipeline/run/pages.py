@@ -26,6 +26,8 @@ def write_pages(folder: str, whole: RunRecord) -> None:
     from paraloom.pipeline.pages.cards import write_data_card, write_encoder_card
     from paraloom.pipeline.pages.report import document
 
+    for page in (*pages, made):
+        storage.remove_temporary(*page.rsplit("/", 1))
     for stage, place, _ in cards:
         (write_data_card if stage == "select" else write_encoder_card)(folder, record, place)
     storage.write_bytes(report, document(folder, current(whole)).encode())

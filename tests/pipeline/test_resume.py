@@ -418,10 +418,12 @@ def test_pages_are_written_only_if_what_they_show_has_changed(a_run: Path) -> No
     assert written() == set()
     for name, page in pages.items():
         whole = page.read_bytes()
+        (left := page.with_name(f".{page.name}.0a1b2c3f")).touch()  # by a killed command
         for damage in (whole[:-20], b"", None):
             page.write_bytes(damage) if damage is not None else page.unlink()
             assert name in written()
             assert page.read_bytes() == whole
+        assert not left.exists()
     assert written() == set()
     JudgeFile(str(a_run / "run"), "Anna").append(
         Action(id=row["id"], reference=row["reference"], translation=row["translation"], score=90)

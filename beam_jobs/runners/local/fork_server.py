@@ -83,6 +83,7 @@ class ForkServer:
             "environment": {**os.environ, **(added or {})},
             "folder": str(Path.cwd()),
             "path": sys.path,
+            "interruptible": signal.getsignal(signal.SIGINT) is not signal.SIG_IGN,
         }
         message = json.dumps(request).encode()
         reading, writing = os.pipe()
@@ -181,7 +182,8 @@ def serve(requests: socket.socket) -> None:
 def _work(request: dict[str, Any], stderr: int) -> NoReturn:
     code = 1
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if request["interruptible"]:  # a background job ignores Ctrl-C, and so do its workers
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         os.dup2(stderr, 1)

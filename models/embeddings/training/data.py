@@ -151,8 +151,9 @@ class PairSource:
 
 
 def _end_with_parent() -> None:
-    """End this process silently when its parent ends, and after Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """End this process silently when its parent ends or on Ctrl-C, unless Ctrl-C is ignored."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def wait() -> None:
         if parent := multiprocessing.parent_process():

@@ -103,6 +103,14 @@ def test_how_it_ends(
     assert capfd.readouterr().err.count("Traceback") == 5 * (arguments == ["raise"])
 
 
+def test_a_worker_ignores_ctrl_c_if_its_launcher_does(fork_server: ForkServer, errand: str) -> None:
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert fork_server.start(errand, ["interrupt"]).wait() == 0
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
 def test_a_server_that_was_killed_is_replaced(fork_server: ForkServer, errand: str) -> None:
     assert fork_server.start(errand, ["exit", "3"]).wait() == 3
     for child in psutil.Process().children():

@@ -106,12 +106,17 @@ import multiprocessing, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 os.killpg(0, signal.SIGINT)
 reader.join()"""
+IGNORED = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)""" + KILLED.replace(
+    "\nos.kill", "\nos.killpg(0, signal.SIGINT)\nlist(pools)\nos.kill"
+)
 
 
 def test_a_process_that_reads_ahead_ends_with_a_killed_training(source: PairSource) -> None:
     """`run` waits for the end of all processes that have its standard output."""
     paths = dict.fromkeys(chunk.path for chunk in source.chunks)
-    for code in (KILLED, KILLED.replace("\nos.kill", f"{ON_CTRL_C}\nos.kill")):
+    for code in (KILLED, KILLED.replace("\nos.kill", f"{ON_CTRL_C}\nos.kill"), IGNORED):
         command = [sys.executable, "-c", code, *paths]
         done = subprocess.run(command, capture_output=True, timeout=120, start_new_session=True)
         assert done.returncode == -signal.SIGKILL and b"KeyboardI" not in done.stderr, done.stderr
