@@ -62,7 +62,7 @@ class Estimated(BaseModel):
     """The JSON form of `paraloom estimate`."""
 
     rows: int
-    counted: bool  # whether `rows` was counted; if not, it was estimated
+    counted: bool  # whether `rows` was counted; if not, it was estimated or given
     rejected: float  # share of the rows that cannot be used
     kept: float  # share of the usable rows that `where`, `unique: pair` and `near_duplicates` keep
     translated: float  # share of the kept rows that are translated
@@ -149,7 +149,7 @@ def estimate(
     left, translated = scale * kept, scale * len(chosen)
     found = Estimated(
         rows=rows or seen.rows,
-        counted=seen.counted,
+        counted=seen.counted and not rows,
         rejected=seen.rejected,
         kept=kept / len(seen.pairs),
         translated=len(chosen) / kept,
@@ -209,7 +209,7 @@ def estimate(
     wanted = [*TARGETS["corpus"], *(f"selections/{of}/select" for of in config.select.selections)]
     stages = (step.path for step in closure(wanted, plan(Run(config))))
     found.not_timed = [name for name in stages if name not in found.jobs]
-    found.basis = [*_basis(config, found, len(seen.pairs), requests), *found.basis]
+    found.basis = [*_basis(config, found, len(seen.pairs), requests, rows), *found.basis]
     return found
 
 
@@ -265,12 +265,15 @@ def _size(size: float) -> str:
     return decimal(int(two_digits(size))).replace(".0 ", " ")
 
 
-def _basis(config: Config, found: Estimated, read: int, requests: int) -> list[str]:
+def _basis(
+    config: Config, found: Estimated, read: int, requests: int, rows: int | None
+) -> list[str]:
     how = "counted" if found.counted else "estimated from the files' sizes and beginnings"
+    how = "as given by --rows" if rows else how
     lines = [
         f"Rows: {how}; {found.rejected:.1%} of the rows that were read cannot be used.",
         f"Other stages: timed on one core, extrapolated to {cores()} cores.",
-        f"Not in the table: {', '.join(found.not_timed)}; process start-up, further rounds.",
+        f"Not in the table: {', '.join([*found.not_timed, 'process start-up'])}.",
     ]
     if found.kept < 1 or found.translated < 1:
         text = f"Of {read:,} usable rows, `input` keeps {found.kept:.1%}; of the kept rows, "
