@@ -49,6 +49,9 @@ OF_PAIRS = {
 }
 """Descriptions that replace descriptions in `MEANINGS` if `input.format` is `pairs`."""
 
+OF_GENERATORS = {"translation": "{language} sentence from the generator named in `generator`"}
+"""The description that replaces the one in `MEANINGS` if language models make candidates."""
+
 INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.string()), REASON])
 
 

@@ -157,4 +157,4 @@ def wilson(good: float, judged: int) -> Interval:
     share, spread = good / judged, _Z**2 / judged
     middle = share + spread / 2
     half = _Z * math.sqrt(share * (1 - share) / judged + spread / (4 * judged))
-    return (middle - half) / (1 + spread), (middle + half) / (1 + spread)
+    return max((middle - half) / (1 + spread), 0.0), min((middle + half) / (1 + spread), 1.0)

@@ -72,13 +72,14 @@ def data_card(
         precision=precision,
         columns=release.configurations[0].columns if release else columns,
         meaning=meaning,
+        schema=schema,
     )
 
 
 def meaning(
-    column: str, language: str, own: Mapping[str, ScorerRecord], mined: bool = False
+    column: str, language: str, own: Mapping[str, ScorerRecord], instead: Mapping[str, str] = {}
 ) -> Markdown:
-    """Describe a column. `own` contains third-party scorers. `mined` means `input.format: pairs`.
+    """Describe a column. `own` contains third-party scorers. `instead` replaces descriptions.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
     ('French sentence of the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
@@ -86,8 +87,7 @@ def meaning(
     if column.endswith(suffix := schema.decile("")):
         name = code(column.removesuffix(suffix))
         return Markdown(f"decile of all pairs by {name}: 0 lowest, 9 highest")
-    meanings = schema.MEANINGS | (schema.OF_PAIRS if mined else {})
-    if text := meanings.get(column):
+    if text := {**schema.MEANINGS, **instead}.get(column):
         return Markdown(text.format(language=plain(language)))
     return plain(score(column, own).meaning)
 

@@ -10,10 +10,11 @@ from paraloom.pipeline.run.records import RunRecord, UsedModel
 
 _SHOWN = {
     "input": "format columns keep subset split shard_rows source_language "
-    "target_language license where unique",
-    "nmt": "beam candidates compute_type max_source_subwords sampling training",
+    "target_language license clean where unique near_duplicates",
+    "nmt": "beam candidates no_repeat_ngram repetition_penalty compute_type batch_tokens "
+    "max_source_subwords sampling training",
     "select": "by precision good deciles max_tokens size per_source per_generator max_overlap "
-    "where exclude_similarity",
+    "where near_duplicates exclude_similarity auto",
     "loop": "rounds",
 }
 """The configuration keys that a release shows, by section."""

@@ -62,7 +62,9 @@ def run_stages(
     if set(names) & set(PAIR_STAGES):
         check_visible(config, arguments)
     here = localised(config)
-    check(here, closure(wanted, plan(Run(here, base=base))))
+    steps = plan(Run.open(here, arguments, base))
+    new = outdated(steps) | {s.path for s in steps if force or s.stage.name not in s.run.records}
+    check(here, [step for step in closure(wanted, steps) if step.path in new])
     if base is None:  # commands that run on a sample print notices of their own
         notices.notify(notices.of_configuration(here, names))
     if not names:

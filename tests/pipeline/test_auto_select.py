@@ -199,7 +199,7 @@ def test_a_run_chooses_and_selects(a_run: Path, tmp_path: Path, capsys: Capsys, 
     assert f"outside the selected deciles of {score}" in stages["select"]["rejected"]
     card = (a_run / "run/README.md").read_text()
     assert f"of `{score}`, " in card
-    assert "selected by training an encoder on each" in card
+    assert "; the deciles were selected by training encoders on each" in card
     assert "Automatic selection of deciles" in (a_run / "run/report/index.html").read_text()
     assert runs("select", a_run, *more) == []
     more += ["--set", "select.max_tokens=29"]

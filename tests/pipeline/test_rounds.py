@@ -13,6 +13,7 @@ from paraloom.beam_jobs import storage
 from paraloom.beam_jobs.transforms.criteria import Criteria, decide
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.stages import TARGETS, folder_of, loop
@@ -175,6 +176,8 @@ def test_whichever_round_is_best_is_kept_and_said(
     card = " ".join((run / "README.md").read_text().split())
     assert said in card
     assert ("`encoder_similarity_decile`" in card) == (best == 2)
+    rates = {stage.name: stage.rate for stage in status(str(run))}
+    assert rates["select"] is None and rates[f"rounds/{best}/select"]
     score = "encoder_similarity" if best == 2 else "trigram_overlap"
     chosen = set(table(copy, "corpus")["id"].to_pylist())
     for row in table(copy, "rounds/2/bucket").slice(40, 3).to_pylist():

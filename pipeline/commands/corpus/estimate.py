@@ -271,7 +271,7 @@ def _basis(config: Config, found: Estimated, how: str, read: int, requests: int)
     lines = [
         f"Rows: {how}; {found.rejected:.1%} of the rows that were read cannot be used.",
         f"Other stages: timed on one core, extrapolated to {cores()} cores.",
-        f"Not in the table: {', '.join(found.not_timed)}, process start-up, further rounds.",
+        f"Not in the table: {', '.join([*found.not_timed, 'process start-up'])}.",
     ]
     if found.kept < 1 or found.translated < 1:
         text = f"Of {read:,} usable rows, `input` keeps {found.kept:.1%}; "

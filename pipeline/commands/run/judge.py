@@ -73,7 +73,7 @@ def command(
         server = JudgingServer(found, sample, scale, judge, port)
         for line in judge_lines(run, found.record):
             show(line)
-        if selected is not False:  # rejected pairs do not measure the precision
+        if selected:  # other samples are no random pairs of the corpus
             low, high = wilson(0.8 * (n := len(sample)), n)
             within = f"±{50 * (high - low):.0f} percentage points"
             show(f"{n:,} pairs would measure a precision of 80% to within {within}")

@@ -107,7 +107,8 @@ def status(folder: str, now: float | None = None) -> list[StageStatus]:
             if isinstance(stage, PairsRecord):
                 shown.rows, shown.rejected = (stage.rows_in, stage.rows_in), stage.rejected
                 shown.cleaned = stage.cleaned
-                shown.rate = stage.rows_in / stage.seconds if stage.seconds else None
+                if stage.seconds and stage.round is None:  # not copied from a round
+                    shown.rate = stage.rows_in / stage.seconds
         found.append(shown)
     return found
 

@@ -208,7 +208,8 @@ def test_scorers_with_a_model_and_of_others_are_timed(tmp_path: Path, told: Told
     translation = found["jobs"]["back_translate"]
     assert (found["jobs"]["ingest"]["rows"], translation["device"]) == (1_000_000, "H9")
     assert translation["seconds"] == pytest.approx(translation["rows"] / 250)
-    assert "250 rows/s, H9" in out
+    assert "250 rows/s, H9" in out and "Rows: given by --rows; " in out
+    assert not found["counted"]
 
 
 def test_language_models_give_prices(told: Told) -> None:

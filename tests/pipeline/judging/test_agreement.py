@@ -266,6 +266,7 @@ def test_wilson_is_scipys(pairs: int, data: st.DataObject) -> None:
     good = data.draw(st.integers(0, pairs))
     expected = binomtest(good, pairs).proportion_ci(method="wilson")
     assert wilson(good, pairs) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert wilson(0, pairs)[0] >= 0 and wilson(pairs, pairs)[1] <= 1
 
 
 @given(

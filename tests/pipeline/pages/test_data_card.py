@@ -180,6 +180,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
     text = words(record)
     assert "a machine translation of the foreign side or a candidate of a language model" in text
     assert "of the translation model and of the language models." in text
+    assert "English sentence from the generator named in `generator`" in text
 
 
 EVIL = "<script>x</script>\n---\n\n```\n# Heading\n<img src=x> `a` [b](javascript:c) | \x1b[2J"
@@ -242,13 +243,13 @@ def test_what_is_not_known_is_not_shown() -> None:
         "run": "/home/sesame/runs/mine",
         "seed": 3,
         "input": {"license": "CC0", "paths": ["/sesame/a.gz"], "where": ["token_ratio <= 2"]},
-        "nmt": {"model": "/sesame/cs-en", "beam": 5},
+        "nmt": {"model": "/sesame/cs-en", "beam": 5, "no_repeat_ngram": 3},
         "generators": [{"kind": "nmt", "name": "nmt"}, chat | hidden],
         "score": {
             "scorers": ["length_ratio", "/home/sesame/own.py:mine"],
             "paragram": "/sesame/v.txt",
         },
-        "select": {"by": "length_ratio", "deciles": [9], "labelled": "/sesame/sts"},
+        "select": {"by": "length_ratio", "near_duplicates": 0.7, "labelled": "/sesame/sts"},
         "embeddings": {"pairs": [{"paths": ["sesame"]}]},
     }
     shown = shown_configuration(record_of({"config": config}))
@@ -256,6 +257,7 @@ def test_what_is_not_known_is_not_shown() -> None:
     assert (shown["run"], shown["seed"]) == ("mine", 3)
     assert shown["input"]["license"] == "CC0" and "paths" not in shown["input"]
     assert shown["nmt"]["beam"] == 5 and "model" not in shown["nmt"]
+    assert shown["nmt"]["no_repeat_ngram"] == 3 and shown["select"]["near_duplicates"] == 0.7
     assert shown["select"]["by"] == "length_ratio" and "labelled" not in shown["select"]
     nmt, chats = shown["generators"]
     assert nmt == {"kind": "nmt", "name": "nmt"}
