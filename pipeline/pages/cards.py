@@ -79,7 +79,7 @@ def data_card(
 def meaning(
     column: str, language: str, own: Mapping[str, ScorerRecord], instead: Mapping[str, str] = {}
 ) -> Markdown:
-    """Describe a column. `own` contains third-party scorers. `instead` replaces descriptions.
+    """Describe a column. `own` contains plug-in scorers. `instead` replaces descriptions.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
     ('French sentence of the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')

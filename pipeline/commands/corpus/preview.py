@@ -92,6 +92,6 @@ def _without_training(run: Run) -> tuple[dict[str, Any], str]:
         select |= {"by": score["scorers"][0], "deciles": None, "where": [], "max_tokens": None}
         target = RANKED
     if not ranked:
-        say("preview: ends after ingest; `paraloom train-nmt` trains the model that translates")
+        say("preview: ends after ingest; `paraloom train-nmt` trains the missing translation model")
         target = "ingest"
     return {"score": score, "select": select, "embeddings": {"selection": None}}, target
