@@ -26,8 +26,8 @@ _RUNTIME = ("checkpoint_every", "device")  # configuration keys that do not chan
 _TASKS = {"similarity", "malstm", "phrases", "context"}  # tasks of `paraloom.papers`
 _KEYS = {"cell", "scramble_variant", "scramble_swaps"}  # keys of `paraloom.papers`
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
-"""Removed configuration keys with their last values. The key of a result is still computed from
-these values, so that old results stay valid."""
+"""Configuration keys that encoders no longer have, with their last values. The key of a result is
+still computed from these values, so that old results stay valid."""
 
 
 class PairsOptions(Options):

@@ -199,7 +199,7 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
     def check() -> None:
         hosts = [f"{name}:{app.config['PORT']}" for name in (_HOST, "localhost")]
         if request.headers.get("Host") not in hosts:  # protects against DNS rebinding
-            abort(403, "wrong host; forward the same port number")
+            abort(403, f"wrong host; open {hosts[0]}, and forward this port to the same number")
         given = request.path.split("/")[1]
         (request.view_args or {}).pop("token", None)
         if not secrets.compare_digest(given.encode(), token.encode()):

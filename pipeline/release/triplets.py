@@ -42,7 +42,7 @@ _TRIPLETS = pa.schema(
     [*PAIRS, *(pa.field(name, pa.string(), nullable=False) for name in ("negative", "kind"))]
 )
 _ROWS = 8192  # number of pairs in a block
-_JUDGED = 4  # number of candidates that the cross-encoder scores for each pair
+_JUDGED = 4  # number of neighbours that the cross-encoder scores for each pair
 _COLUMNS = ("source", "reference", "translation")
 
 

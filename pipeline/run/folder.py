@@ -164,7 +164,7 @@ def versions() -> dict[str, str]:
 def locked(folder: str) -> AbstractContextManager[None]:
     """Prevent a second process on this machine from working in a run folder.
 
-    Two machines may share a run, because a machine accepts only results with keys that it computes.
+    Two machines may share a run, because each accepts only results with the keys that it expects.
     """
     here = remote.local_workdir(folder) / ".lock"
     return files.locked(here, f"{folder}: another paraloom is running here; wait for it")

@@ -116,7 +116,10 @@ _KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50, MADLAD, T5 and mT5
 
 
 def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Family:
-    """Return the family of a folder, according to its config.json and tokenizer_config.json."""
+    """Return the family of a folder, according to its config.json and tokenizer_config.json.
+
+    For T5, return MADLAD, because only their vocabularies differ.
+    """
     kind = config.get("model_type")
     name = str(tokenizer.get("tokenizer_class") or config.get("tokenizer_class") or "")
     if kind == "marian":

@@ -49,7 +49,7 @@ def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
 
 def _inversions(rows: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
     """Count the inversions (a larger value before a smaller value) in each of n rows: int64 [n].
-    `rows` is sorted. Each value is compared with the values 1, 2, … places before it in its row."""
+    `rows` is sorted. Each value is compared with each earlier value in its row."""
     inverted = np.zeros(n, np.int64)
     sizes = np.bincount(rows, minlength=n)
     for distance in range(1, int(sizes.max(initial=0))):
