@@ -64,7 +64,7 @@ def no_code(code: str) -> str:
     """
     if parse_language(code):
         return ""
-    meant = short_code(re.split("[_-]", code)[0])
+    meant = short_code(re.split("[_-]", code)[0]).partition("-")[0]
     near = [meant] if meant in _BY_CODE else difflib.get_close_matches(code.lower(), CODES, 1, 0.75)
     hints = (f"{_BY_CODE[short]} is {short}" for short in (CODES.get(of, of) for of in near))
     return f"{code} is not a language code; {next(hints, 'codes are as in ISO 639: cs, en')}"

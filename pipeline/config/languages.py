@@ -15,7 +15,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import differ, language_name, short_code
 from paraloom.models.nmt.families.base import Languages, NmtModel
 from paraloom.models.printing import say
-from paraloom.models.text.language_identifier import Spoken, spoken
+from paraloom.models.text.language_identifier import Spoken, identifier_code, spoken
 from paraloom.pipeline.config.input import MAX_CHARACTERS, InputOptions
 
 _ROWS, _FILES = 100, 20  # largest numbers of rows and of files that are read
@@ -73,16 +73,17 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
     configured language. A mistake is also uncertain if both sides are in the same language, because
     the first rows may be untranslated.
     """
+    known = {side: {short_code(of), identifier_code(of)} for side, of in codes.items()}
     wrong = {
         side: of
         for side, of in found.items()
         if of.rows >= _NOTICE and of.share >= _SHARE and (of.other or 0.0) <= _CHANCE
-        if of.language != short_code(codes[side])
+        if of.language not in known[side]
     }
     certain = [of.other is not None and differ(of.language, codes[s]) for s, of in wrong.items()]
     rows = min((of.rows for of in wrong.values()), default=0)
     source, reference = ("", *(of.language for of in found.values()))[-2:]
-    if len(wrong) == 2 and [reference, source] == [*map(short_code, codes.values())]:
+    if len(wrong) == 2 and reference in known["source"] and source in known["reference"]:
         name = language_name(reference)
         line = (
             f"input: the first sources are {language_name(source)}, and the first references are "

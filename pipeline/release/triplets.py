@@ -239,8 +239,9 @@ def write_triplets(
     (folder / "triplets").mkdir()
     found, counts = [], Counter[str]()
     place = work / key.hexdigest()
-    place.mkdir(parents=True, exist_ok=True)
+    work.mkdir(exist_ok=True)
     with locked(work / ".lock", f"{work}: another `paraloom publish` works here; wait for it"):
+        place.mkdir(exist_ok=True)
         for split in splits:
             writer = SplitWriter(folder / "triplets", split.name, _TRIPLETS)
             files = [folder / name for name in split.files]
@@ -248,7 +249,7 @@ def write_triplets(
                 writer.write(table)
                 counts.update(table["kind"].to_pylist())
             found.append(writer.finish())
-    shutil.rmtree(work)
+        shutil.rmtree(work)
     if not counts:
         raise UserError(f"--triplets: no pair has a negative of kind {' or '.join(options.kinds)}")
     return Configuration(

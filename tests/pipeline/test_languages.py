@@ -71,6 +71,7 @@ def test_notices(tmp_path: Path, write_config: WriteConfig) -> None:
     ("code", "said"),
     [
         ("cz", "cz is not a language code; Czech is cs"),
+        ("hk", "hk is not a language code; Chinese is zh"),
         ("German", "German is not a language code; German is de"),
         ("en_EN", "en_EN is not a language code; English is en"),
         ("frensh", "frensh is not a language code; French is fr"),
@@ -110,6 +111,10 @@ def test_first_rows_in_other_languages(tmp_path: Path, capsys: Capsys) -> None:
     assert said(LONG, source_language="hsb").startswith("paraloom: input.source_language: is hsb")
     assert said(swapped).startswith("STOP: input: the first sources are English, and the first ref")
     assert said(swapped[:3]).startswith("paraloom: input.source_language: is cs (Czech), but 100%")
+    chinese = [("我們明天要去學校參加會議。", b) for _, b in LONG]
+    assert said(chinese, source_language="zh-TW") == ""
+    wrong = said(chinese, source_language="en", target_language="zh-TW")
+    assert wrong.startswith("STOP: input: the first sources are Chinese, and the first references")
     german = said(LONG, target_language="de")
     assert german.startswith("STOP: input.target_language: is de (German), but")
     assert "of the first 60 references are English (en); if the configuration is right" in german

@@ -144,8 +144,10 @@ def prompt(config: Mapping[str, Any], languages: Languages) -> str:
     """Return the text that a T5 model expects before each source, according to config.json."""
     tasks = config.get("task_specific_params") or {}
     prompts = {name: task["prefix"] for name, task in tasks.items() if name[:12] == "translation_"}
-    sides = (short_code(of or "?") for of in (languages.source, languages.target))
+    sides = [short_code(of or "?") for of in (languages.source, languages.target)]
     asked = "translation_{}_to_{}".format(*sides)
+    if asked not in prompts:
+        asked = "translation_{}_to_{}".format(*(of.partition("-")[0] for of in sides))
     if prompts and asked not in prompts:
         known = ", ".join(prompts)
         raise UserError(

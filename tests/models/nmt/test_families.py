@@ -18,6 +18,7 @@ from paraloom.models.nmt import NmtOptions, Translator, engine
 from paraloom.models.nmt.families import open_model, pretrained
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.families.pretrained import PretrainedModel
+from paraloom.models.nmt.families.table import prompt
 from paraloom.models.nmt.options import SamplingOptions
 from tests.hub_folders import LONGEST, NAMES, expected_of, write_json
 from tests.run_helpers import HubModel, Patch, refuses
@@ -178,6 +179,8 @@ def test_a_t5_without_tasks_has_no_prompt(copy: HubModel) -> None:
     for tasks in ({}, None, {"summarization": {"prefix": "summarize: "}}):
         write_json(folder / "config.json", config | {"task_specific_params": tasks})
         assert open_model(folder, Languages()).layout.source(["X"]) == ["X", "</s>"]
+    chinese = {"task_specific_params": {"translation_zh_to_en": {"prefix": "from Chinese: "}}}
+    assert prompt(chinese, Languages("zh-TW", "en")) == "from Chinese: "
     damaged: list[object] = [[1], {"translation_cs_to_en": {}}, {"translation_cs_to_en": "no"}]
     for given in damaged:
         write_json(folder / "config.json", config | {"task_specific_params": given})
