@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema, ErrorDetails
 
 Count = Annotated[int, Field(ge=1, le=10**12)]
 Size = Annotated[int, Field(ge=1, le=65_536)]
-"""Length of a vector, a layer or a beam."""
+"""A number that is usually small, such as the length of a vector, or the size of a beam."""
 PositiveNumber = Annotated[float, Field(gt=0)]
 NonNegativeNumber = Annotated[float, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
@@ -92,7 +92,7 @@ class Options(BaseModel):
         return type(self).model_fields
 
     def files(self, select: Callable[[InputPath], bool] = lambda _: True) -> dict[str, str]:
-        """Return a dictionary from keys such as `input.data[0]` to their input paths.
+        """Return a dictionary from keys such as `select.exclude[0]` to their input paths.
 
         Only paths whose mark `select` accepts are returned.
         """

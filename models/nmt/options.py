@@ -95,9 +95,8 @@ class NmtOptions(Options):
     sampling: SamplingOptions | None = None
     """Draw translations at random instead of searching with a beam."""
     no_repeat_ngram: Annotated[int, Field(ge=0, le=100)] = 0
-    """Length in subwords. No sequence of this length occurs twice in a translation, even if the
-    source repeats a phrase. The value 3 prevents loops such as "the man in the man in the". 0: no
-    limit."""
+    """No sequence of this many subwords occurs twice in a translation, even if the source repeats a
+    phrase. The value 3 prevents loops such as "the man in the man in the". 0: no limit."""
     repetition_penalty: Annotated[float, Field(ge=1, le=10)] = 1.0
     """Values above 1 make subwords less probable if the translation already contains them, even
     articles and commas (Keskar et al. 2019). Usual values are 1.1 to 1.3. 1: no penalty."""
@@ -118,7 +117,8 @@ class NmtOptions(Options):
     training: NmtTrainingOptions = NmtTrainingOptions()
 
     def several(self) -> list[Any]:
-        """Return the options for several translations per source, or [] for one translation."""
+        """Return the options for several or random translations per source, or [] if beam search
+        gives one translation."""
         if self.sampling:
             return [self.candidates, self.sampling.model_dump()]
         return [self.candidates] if self.candidates > 1 else []

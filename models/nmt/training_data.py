@@ -117,7 +117,8 @@ def train_subwords(
         except RuntimeError as error:
             if "too high" not in str(error) or pieces < 100:
                 raise UserError(
-                    f"nmt.training.pieces: SentencePiece cannot learn {pieces} ({one_line(error)})"
+                    f"nmt.training.pieces: SentencePiece cannot learn {pieces} pieces "
+                    f"({one_line(error)})"
                 ) from error
             pieces = pieces * 3 // 4
 

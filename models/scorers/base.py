@@ -19,8 +19,8 @@ class Resource:
     remedy: str  # end of the message "<scorer> needs …" if the resource is missing
     open_int8: Callable[[Path], Any] | None = None  # loads a model with 8-bit weights on a CPU
     is_model: bool = False
-    """Whether the resource is a neural model, which uses all cores or the GPU. Meanwhile, scorers
-    without a model score the next shard."""
+    """Whether the resource is a neural model, which uses all cores or the GPU. While it computes,
+    scorers without a model score the next shard."""
 
 
 class Outcome(NamedTuple):

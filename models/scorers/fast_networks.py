@@ -47,7 +47,7 @@ class FastNetwork(torch.nn.Module):
         super().__init__()
         self.config, self.pooler = network.config, getattr(network, "pooler", None)
         self.parallel = torch.get_num_threads()
-        if not hasattr(self.config, "position_embedding_type"):  # as in Transformers 5
+        if not hasattr(self.config, "position_embedding_type"):  # Transformers 5 lacks it
             self.config.position_embedding_type = "absolute"
         loader = converters._MODEL_LOADERS[_LOADERS[type(network.config).__name__]]
         spec = loader.get_model_spec(network)

@@ -36,7 +36,7 @@ _DATA = re.compile(rf"\.[tc]sv({PACKED.pattern})?$")
 _SICK = {"SICK_train.txt": "train", "SICK_trial.txt": "trial", "SICK_test_annotated.txt": "test"}
 _SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score")
 _JUDGMENT = "entailment_judgment"
-_TRANSLATIONS = ("paraphrase", "translation")  # possible names of a column in judgments
+_TRANSLATIONS = ("paraphrase", "translation")  # names of the second sentence's column, in judgments
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,8 +63,8 @@ def read_sts(*paths: Path | str) -> list[LabelledPairs]:
     - `<name>.csv` with the same columns, separated by commas.
     - `<name>.csv` of the STS Benchmark, with seven or more tab-separated columns.
 
-    `<name>.train.tsv` is training data with its own group. Names that are not unique get suffixes
-    or the names of folders.
+    `<name>.train.tsv` is training data with its own group. If two data sets have the same
+    group and name, file names or names of parent folders distinguish them.
     """
     found: list[tuple[Path, LabelledPairs]] = []
     for path in map(Path, paths):
@@ -124,7 +124,7 @@ def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
             if np.ptp(pairs.scores) == 0:
                 raise UserError(
                     f"{key}: {path}: all {len(pairs):,} rows of {pairs.name} have the score "
-                    f"{pairs.scores[0]:g}, so it cannot rank encoders"
+                    f"{pairs.scores[0]:g}, so they cannot rank encoders"
                 )
         found += sets
     if not found:
@@ -156,7 +156,7 @@ def _read_sts_file(path: Path) -> LabelledPairs:
     rows: list[tuple[str, str, float]] = []
     unscored = 0
     for number, row in rows_of(path):
-        # Rows of the STS Benchmark may have more than seven columns.
+        # In the STS Benchmark, columns 5 to 7 are the score and the sentences. More may follow.
         benchmark = plain.suffix == ".csv" and len(row) > 3
         columns = row[4:7] if benchmark else row
         if len(columns) != 3:

@@ -46,8 +46,8 @@ class Average(TokenEncoder):
     reads_order = False
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """Encode n sentences, [n, dim]. If gradients are disabled, the vectors equal
-        StaticEmbedding's vectors in every bit."""
+        """Encode n sentences, [n, dim]. If gradients are disabled, the vectors have the
+        same bits as the vectors of sentence-transformers' StaticEmbedding."""
         if torch.is_grad_enabled():
             return means(batch)
         vectors, rows, offsets = batch

@@ -62,7 +62,7 @@ class PairColumns(NamedTuple):
     first: str
     second: str
     negative: str | None = None
-    same_first: bool = False  # whether pairs with equal first texts are paraphrases
+    same_first: bool = False  # whether all texts of pairs with equal first texts are paraphrases
 
     @property
     def texts(self) -> list[str]:
@@ -151,7 +151,7 @@ class PairSource:
 
 
 def _end_with_parent() -> None:
-    """End this process silently when its parent ends or on Ctrl-C, unless Ctrl-C is ignored."""
+    """End this process silently when its parent ends, or on Ctrl-C if Ctrl-C is not ignored."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 

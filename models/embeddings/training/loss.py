@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-EPSILON = 1e-8  # the cosine of a shorter vector is defined as 0
+EPSILON = 1e-8  # a vector of at most this length has the cosine 0 with all vectors
 
 
 def unit(vectors: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,7 +20,7 @@ _BY_NAME = ["reference", "translation"]  # default columns
 
 
 def columns_of(sources: Sequence[PairsOptions]) -> PairColumns:
-    """Return the columns of the copies; `negative` exists only if a source has negatives."""
+    """Return the columns of the copies. `negative` is a column only if a source has negatives."""
     some = any(source.negative is not None for source in sources)
     return PairColumns("first", "second", "negative" if some else None, same_first=True)
 
@@ -79,7 +79,7 @@ def _read_text(columns: list[str | int], path: Path) -> Iterator[list[pa.StringA
     if names == _BY_NAME and first[0] and not {*names} & {*first[1]}:
         columns, names = [1, 2, *columns[2:]], []
     with reading(f"{path}, row {first[0]}"):
-        unnamed = "if this row is data, use numbers; it contains"
+        unnamed = "use numbers if this row is data. The row contains"
         positions = _positions(columns, first[1], unnamed if first[0] else "the columns are")
     rows = chain([first] if first[0] and not names else [], lines)
     while block := list(islice(rows, _ROWS)):

@@ -46,7 +46,7 @@ class Source(Protocol[Produced]):
     name: str  # name of the source in messages
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Produced]]:
-        """Yield the pools of an epoch from index `first` on. Each call yields the same pools."""
+        """Yield the pools of an epoch from index `first` on. An epoch always has the same pools."""
 
 
 class Memory(Generic[Batch]):
@@ -180,7 +180,7 @@ class Trainer(Generic[Batch]):
 
     @property
     def finished(self) -> bool:
-        """Whether all epochs are done, or `patience` evaluations brought no better score."""
+        """Whether all epochs are done, or the last `patience` evaluations gave no better score."""
         progress = self.progress
         waited = len(progress.evaluations) - 1 - progress.chosen
         if self.patience is not None and waited >= self.patience:

@@ -37,7 +37,7 @@ def open_model(
     if form is None:
         nearest = max(FORMS, key=lambda form: sum(_has(folder, file) for file in form.files))
         lacks = ", ".join(" or ".join(file) for file in nearest.files if not _has(folder, file))
-        raise UserError(f"{path}: unknown kind of model; {nearest.family} models also have {lacks}")
+        raise UserError(f"{path}: unknown kind of model; {nearest.family} models also need {lacks}")
     model = form(path, languages)
     if isinstance(model, ConvertedModel):
         model.tokenizer = Path(tokenizer) if tokenizer else None

@@ -32,7 +32,7 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
     paraloom.models.errors.UserError: key: the model has no language 'cz'; did you mean cs?
     """
     if language is None:
-        raise UserError(f"{key}: is missing; the model has {_listed(sorted(tags))}")
+        raise UserError(f"{key}: is missing; the model's languages are {_listed(sorted(tags))}")
     known = {**{tag: tag for tag in tags.values()}, **tags}
     if language in known:
         return known[language]

@@ -1,4 +1,4 @@
-"""Models in Marian's own format: weights in NumPy's format and vocabularies."""
+"""Models in Marian's own format: vocabularies, and weights in NumPy's format."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class MarianModel(NmtModel):
 
     family = "Marian"
     files = (("*.npz",), ("vocab.spm", "*vocab.y*ml"), ("vocab.spm", "source.spm"))
-    patience = 2  # measured to be closest to Marian's search, whose beam shrinks
+    patience = 2  # in measurements, closest to Marian's search, whose beam shrinks
 
     def __init__(self, path: Path, languages: Languages) -> None:
         self.path = path

@@ -14,7 +14,7 @@ from paraloom.models.text.files import refuse_pointer
 if TYPE_CHECKING:
     import sentencepiece
 
-_CUT = "@@"  # end of a subword that does not end a word
+_CUT = "@@"  # suffix of each subword of a word, except the last
 
 
 class SentencePieces:

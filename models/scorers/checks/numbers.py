@@ -47,7 +47,7 @@ def same_numbers(pairs: PairText) -> np.ndarray:
 
 
 def _numbers(text: str) -> set[float]:
-    """Return the numbers in a text. "two hundred five" is one number, "2 5" is two numbers."""
+    """Return 0, 1 and the numbers in a text. "two hundred five" is one number, "2 5" are two."""
     numbers, thousands, rest = {0.0, 1.0}, 0.0, 0.0  # thousands and rest of the current number
     for word in _BETWEEN.split(text):
         value = _number(word) or 0.0

@@ -44,7 +44,7 @@ def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarra
 
 
 _found: WeakKeyDictionary[PairText, tuple[Translator, np.ndarray]] = WeakKeyDictionary()
-"""The model and the results of `source_score` by pairs. `dual_score` reuses the results."""
+"""The model and the results of `source_score` for each `PairText`. `dual_score` reuses them."""
 
 
 _FORWARD_MODEL = Resource(

@@ -28,7 +28,7 @@ _CHARACTERS = 16_384  # characters per batch in CTranslate2, including padding
 
 def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTransformer:
     """Load a model from a folder or the Hub. On a GPU, the model uses float16. `compute_type`
-    is an argument of `accelerate`."""
+    is passed to `accelerate`."""
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate
 
     model = sentence_models.load_sentence_model(sentence_models.find_model(str(path)))
@@ -42,7 +42,7 @@ def open_sentence_model(path: Path, compute_type: str = "auto") -> SentenceTrans
 
 
 def open_cross_encoder(path: Path, compute_type: str = "auto") -> CrossEncoder:
-    """Load a model that scores pairs. `compute_type` is an argument of `accelerate`."""
+    """Load a model that scores pairs. `compute_type` is passed to `accelerate`."""
     from sentence_transformers import CrossEncoder
 
     from paraloom.models.scorers.fast_networks import SENTENCES, accelerate

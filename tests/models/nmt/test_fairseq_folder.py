@@ -91,7 +91,7 @@ def test_missing_files_are_named(model: Path, tmp_path: Path) -> None:
     torch.save({"weights": torch.zeros(2)}, model / "checkpoint.pt")
     refused(model, "not a fairseq checkpoint")
     (model / "checkpoint.pt").unlink()
-    with pytest.raises(UserError, match=r"fairseq models also have \*\.pt, sentencepiece\.m"):
+    with pytest.raises(UserError, match=r"fairseq models also need \*\.pt, sentencepiece\.m"):
         open_model(model)
 
 

@@ -101,5 +101,5 @@ def test_a_translation_model(nmt_model: Path, tmp_path: Path, capsys: Capsys) ->
     (tmp_path / "dict.cs.txt").touch()
     assert main(["doctor", "--model", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert "fairseq models also have *.pt, " in said
+    assert "fairseq models also need *.pt, " in said
     assert said.count("\n") == 1

@@ -89,7 +89,7 @@ def test_every_form_of_the_same_pairs_gives_the_same_encoder(tmp_path: Path) -> 
     [
         (b"reference\ttranslation\n", {}, "no rows to train on"),
         (b"a\tb\nc\n", {}, "row 2: 1 tab-separated columns, but column 2 is needed"),
-        (b"a\tb\n", {"first": "x"}, "'x'; if this row is data, use numbers; it contains a, b"),
+        (b"a\tb\n", {"first": "x"}, "'x'; use numbers if this row is data. The row contains a, b"),
         (b"a\tb\n", {"first": 3}, "no column 3; number of columns: 2"),
         (b"PAR1 and more", {}, "cannot be read (ArrowInvalid: Parquet magic bytes"),
     ],
