@@ -65,8 +65,9 @@ class SelectOptions(Options):
     """With `per_source: diverse`, the largest trigram overlap that two selected translations of a
     source may have."""
     where: list[str] = Field(default=[])
-    """Further conditions on scores, deciles or numbers of tokens, which must all hold. Examples:
-    `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
+    """Further conditions on scores, deciles, numbers of tokens or the columns in `input.keep`. All
+    conditions must hold. Examples: `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`,
+    `reference_tokens >= 5`."""
     near_duplicates: Annotated[Nearness | None, Field(exclude_if=operator.not_)] = None
     """Reject near-copies of earlier pairs. Two pairs are near-copies if, on each side, the Jaccard
     index of their character 4-grams is at least this value. Only pairs that meet all other
@@ -98,7 +99,7 @@ class SelectOptions(Options):
         return {name: own for name, own in self.named.items() if own is not None}
 
     def criteria(self) -> Criteria:
-        """The criteria that apply to single pairs. If `by` is auto or judged, `deciles` is None."""
+        """The criteria on a pair's columns. If `by` is auto or judged, `deciles` is None."""
         return Criteria(
             by=self.by,
             deciles=None if self.deciles is None or self.by in CHOSEN else tuple(self.deciles),
@@ -113,7 +114,7 @@ class SelectOptions(Options):
             if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,59}", name):
                 raise ValueError(
                     f"named: {name!r} cannot be the name of a selection and its folder; use "
-                    "letters, digits and . - _"
+                    "letters, digits and . - _, and begin with a letter or digit"
                 )
 
 

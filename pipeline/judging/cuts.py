@@ -13,7 +13,7 @@ from paraloom.pipeline.run.records import Lenient, StageRecord
 
 DECILES = 10
 ENOUGH = 20
-"""The least number of judged references or pairs for an interval, a cut or a median."""
+"""The least number of references or pairs for an interval, a precision, a cut or a median."""
 _Z = 1.959963984540054  # quantile of the normal distribution for a two-sided 95% interval
 
 Interval = tuple[float, float]
@@ -62,7 +62,7 @@ class AgreementRecord(Lenient):
     where: list[str] = Field(default=[])
     outside: int = 0  # judged pairs that do not meet the conditions
     scores: dict[str, ScoreAgreement]
-    cuts: list[Cut]  # one cut for each wanted precision, or none if too few pairs are judged
+    cuts: list[Cut]  # one cut for each wanted precision; empty if no cut contains judged pairs
 
 
 class JudgedRecord(StageRecord, stage="judged"):
@@ -122,7 +122,8 @@ def spearman(
     """Compute Spearman's correlation of each score [n] with the labels [n], and its 95% interval.
 
     The interval follows Bonett & Wright (2000). The number of references is used as the sample
-    size, because pairs of one reference are not independent. An undefined value is None.
+    size, because pairs of one reference are not independent. An undefined value is None. With fewer
+    than ENOUGH references, the interval is None.
     """
     if len(labels) < 2:
         return dict.fromkeys(scores, (None, None))

@@ -73,7 +73,7 @@ class Action(PairName):
 
     @property
     def pair(self) -> PairTexts:
-        """The texts of the pair. They identify the pair even if ids change."""
+        """The texts of the pair. They identify the pair, because its id may change."""
         return self.reference, self.translation
 
 

@@ -90,7 +90,8 @@ def sample_selection(
 ) -> list[Pair]:
     """Draw random pairs of a corpus or, if not `selected`, pairs that just missed the corpus.
 
-    A pair just missed the corpus if it fails exactly one condition of the selection.
+    A pair just missed the corpus if it fails exactly one condition of the selection. Pairs nearest
+    to the condition's bound are drawn first.
     """
     corpus = finished_corpus(run.folder, started(run.folder), selection)
     view = corpus if selection else run.record.best
@@ -110,7 +111,7 @@ def sample_corpus(
 def sample_rows(
     tables: Iterable[pa.Table], missed: Criteria | None, count: int, seed: int
 ) -> pa.Table:
-    """Draw random rows, or rows that narrowly fail exactly one condition of `missed`."""
+    """Draw random rows, or the rows that most narrowly fail exactly one condition of `missed`."""
 
     def turns() -> Iterator[pa.Table]:
         for table in tables:
@@ -139,7 +140,7 @@ def _pairs(table: pa.Table) -> list[Pair]:
 
 
 def _lowest(table: pa.Table, spread: Sequence[str], pairs: int) -> pa.Table:
-    """Sort rows by distance and hash, drop repeated texts, and return each cell's first rows."""
+    """Sort rows by distance and hash, drop repeats, and keep the first rows of each of `_cells`."""
     keys = [name for name in (_HASH, _DISTANCE) if name in table.column_names]
     table = table.take(np.lexsort([table[name].to_numpy() for name in keys]))
     numbered = table.select(_SIDES).append_column("row", pa.array(np.arange(len(table))))

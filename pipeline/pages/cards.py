@@ -93,7 +93,7 @@ def meaning(
 
 
 def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
-    """Write the card of the encoder in `place` ("" for the run). Keep a card that people edited."""
+    """Write the card of the encoder in `place` ("" for the run). Keep a card without `OWN_CARD`."""
     view = record.derived(place) if place else record.best
     number = int(place.removeprefix("rounds/")) if place.startswith("rounds/") else 0
     folder = storage.join(folder, record.derived(place).path("embeddings"))
@@ -104,7 +104,8 @@ def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
     text = encoder_card(view, settings, number, corpus).replace("---\n", f"---\n{_MARK}\n", 1)
     before = storage.read_bytes(path) if storage.exists(path) else None
     if before is not None and OWN_CARD.encode() not in before[:100]:
-        say(f"paraloom: {path}: kept, because Paraloom did not write it; remove it for a new card")
+        why = f"its second line is not {OWN_CARD!r}"
+        say(f"paraloom: {path}: kept, because {why}; remove the file for a new card")
     elif before != text.encode():
         storage.write_bytes(path, text.encode())
 
@@ -156,7 +157,7 @@ def encoder_card(
 def _used_data_sets(
     view: RunRecord, corpus: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
 ) -> list[str]:
-    """Return the evaluation data sets that also served to train the encoder or choose pairs."""
+    """Return the evaluation data sets that also served to train, or to choose pairs or a round."""
     paths = list(options.files().values())
     if corpus.config.select.by == "auto" or "loop" in view.stages:
         paths += corpus.config.select.labelled_paths

@@ -37,7 +37,7 @@ _PER_SOURCE = {
 
 
 def score(name: str, own: Mapping[str, ScorerRecord] | None = None) -> ScorerRecord:
-    """Return the description of a score. `own` contains the run's third-party scorers."""
+    """Return the description of a score. `own` contains scorers that are not built in."""
     if name == "translation_score":
         logarithm = "log p(translation | source) per subword of the translation (natural logarithm)"
         return ScorerRecord(meaning=logarithm, unit="log p per subword")

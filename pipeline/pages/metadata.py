@@ -19,7 +19,7 @@ HUB_LICENSES = frozenset(Path(__file__).with_name("licenses.txt").read_text("utf
 
 
 class SplitFiles(NamedTuple):
-    """The files of a split in one configuration."""
+    """The files of a split in one `Configuration`."""
 
     name: str
     rows: int

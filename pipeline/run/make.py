@@ -165,7 +165,7 @@ def _errors_of(config: Config, place: str) -> Iterator[None]:
         notes = [re.sub(r"\bselect\.(\w+)", key, of) for of in getattr(error, "__notes__", ())]
         text = re.sub(r"\bselect\.(\w+)", key, str(error))
         start = "" if any(of.startswith(named) for of in (*notes, text)) else f"{named}: "
-        forget = f"`--set {named}=null` removes it from the run"
+        forget = f"`--set {named}=null` removes the selection from the run"
         error.__notes__, error.args = notes, (f"{start}{text}; {forget}",)
         raise
 
@@ -207,7 +207,7 @@ def _make_stages(journal: Journal, steps: Sequence[PlannedStage], state: _State)
         if step.key() != key:
             drop_receipts(run.folder(stage.name))
             raise UserError(
-                f"{path}: an input of this stage changed meanwhile; run the command again"
+                f"{path}: an input of this stage changed while the stage ran; run the command again"
             )
         record.key, record.seconds = key, round(time.monotonic() - started, 3)
         record.peak_memory = max(record.peak_memory, peak_memory())

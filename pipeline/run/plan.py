@@ -32,7 +32,7 @@ class PlannedStage(NamedTuple):
         return self.run.path(self.stage.name)
 
     def reads(self) -> dict[str, tuple[Run, str]]:
-        """Return the run and name of each stage that this stage reads. Keys are names or paths."""
+        """Return the run and name of each stage that this stage reads, by name or path."""
         names = self.stage.dependencies(self.run.config)
         there = [name for name in names if stages()[name].enabled(self.run.config)]
         own = {name: (self.run.owner(name), name) for name in there}
@@ -119,7 +119,7 @@ def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[Plann
 
 
 def outdated(steps: Sequence[PlannedStage]) -> set[str]:
-    """Find finished stages that another configuration made, and the stages that depend on them."""
+    """Find finished stages with another key, or that depend on outdated or unfinished stages."""
     runs = dict.fromkeys(step.run for step in steps)
     found = {run.path(name) for run in runs for name in run.records}
     finished = set(found)

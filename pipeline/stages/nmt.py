@@ -27,7 +27,7 @@ def fingerprint(run: Run) -> Any:
 
 def make(stage: str, run: Run, key: str) -> TrainingRecord:
     """Train on the pairs of `ingest`. For `forward_nmt`, source and reference are exchanged."""
-    if find_spec("fairseq") is None:  # otherwise, only the log of the training would report this
+    if find_spec("fairseq") is None:  # the training reports this only in its log
         raise ModuleNotFoundError("No module named 'fairseq'")
     from paraloom.models.nmt.train import train_nmt
 
@@ -61,8 +61,8 @@ def check(config: Config) -> None:
     source, target = config.languages.source, config.languages.target
     if source == target:
         raise UserError(
-            f"input.source_language: equals input.target_language ({source}); set the right "
-            "codes to train a translation model"
+            f"input.source_language: equals input.target_language ({source}); set two "
+            "different codes, because the names of the trained model's files contain them"
         )
 
 

@@ -21,12 +21,12 @@ version = VERSIONS["score"]
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
-    """Return the stages that the table lists, and `ingest` if the input contains pairs."""
+    """Return the stages that the table lists, and `ingest` if its pairs are not translated."""
     return ("ingest",) * config.is_mined + tuple(TABLE["score"].reads.split())
 
 
 def plugin_keys(config: Config) -> dict[str, Any]:
-    """For each third-party scorer, return the version, the code's key and the resource's digest."""
+    """For each scorer that is not built in, return the version, and digests of code and data."""
     given = config.score.resources
     return {
         source.name: [
@@ -120,7 +120,7 @@ def make(run: Run, key: str) -> ScoreRecord:
 
 
 def check(config: Config) -> None:
-    """Check that third-party scorers can be loaded, and that `score.resources` has their data."""
+    """Check that plug-in scorers can be loaded, and that `score.resources` has their data."""
     for source in config.score.sources:
         if source.name in config.score.columns:
             continue

@@ -151,7 +151,6 @@ def translate(
 
     used, options = model.record(), model.options
     own = [decoding(options), options.several(), used.sha256, model.tags()]
-    # Sampled translations depend on the whole shard, so they have no key and are not reused.
     other = None if run.forced else run.config.nmt.reuse
     job = back_translate.TranslationJob(
         model=model.factory(run),
@@ -159,6 +158,7 @@ def translate(
         seed=run.config.seed,
         distinct=shares_translations(run.config),
         direction=direction,
+        # Sampled translations depend on the whole shard, so they have no key and are not reused.
         key="" if options.sampling else content_key(direction.job, VERSIONS["back_translate"], own),
         reuse=[storage.join(other, direction.job)] if other else [],
     )

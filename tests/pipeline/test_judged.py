@@ -97,7 +97,7 @@ def test_judgments_may_not_suffice(a_run: Path, write_config: WriteConfig, capsy
     )
     assert again("select", a_run) == 2
     *_, line = capsys.readouterr().err.splitlines()
-    said = f"0 of {len(pairs(a_run))} judgments belong to pairs in this run, which is too few"
+    said = f"{len(pairs(a_run))} judgments label 0 usable pairs of this run, which is too few"
     assert said in line
 
 

@@ -56,7 +56,7 @@ def test_a_file_that_changes_after_it_was_digested(tmp_path: Path, monkeypatch: 
     path.write_text("a\t15\n")
     with monkeypatch.context() as patch:
         patch.setattr(columns, "store", change_and_read)
-        with pytest.raises(UserError, match="columns: an input of this stage changed meanwhile"):
+        with pytest.raises(UserError, match="columns: an input of this stage changed while"):
             make_stage(run, stage)
     assert "columns" not in run.records
     make_stage(run, stage)

@@ -142,7 +142,7 @@ def test_a_named_selection_stays_until_forgotten(a_run: Path, capsys: Capsys, ru
     assert again("select", a_run) == 2  # the run has it
     error = capsys.readouterr().err
     assert error.count("paraloom: select.named.empty: select: none of ") == 2
-    assert "`--set select.named.empty=null` removes it from the run" in error
+    assert "`--set select.named.empty=null` removes the selection from the run" in error
     assert again("select", a_run, "--set", "select.named.empty=null") == 0
     assert again("select", a_run, "--set", "select.named.strict=null") == 0
     assert path not in manifest(a_run)["planned"]

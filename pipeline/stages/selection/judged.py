@@ -43,8 +43,8 @@ def make(run: Run, key: str) -> JudgedRecord:
     remedy = f"judge more pairs (`paraloom judge {config.run}`)"
     if not found.cuts:
         raise UserError(
-            f"select.by: judged: {found.pairs:,} of {found.judgments:,} judgments belong to pairs "
-            f"in this run, which is too few to choose deciles; {remedy}"
+            f"select.by: judged: {found.judgments:,} judgments label {found.pairs:,} usable pairs "
+            f"of this run, which is too few to choose deciles; {remedy}"
         )
     (cut,) = found.cuts
     if not cut.reached:
