@@ -33,7 +33,7 @@ from paraloom.beam_jobs.transforms.order_statistics import (
 
 
 class Select(beam.PTransform):
-    """Selects pairs of units, and returns receipts.
+    """Selects pairs from the shards of units, and returns receipts.
 
     `rows` is the approximate number of rows. With `text`, the pairs are also written as text.
     """
@@ -72,7 +72,7 @@ class _Decided:
         yield hashed, np.flatnonzero(reasons == "")
 
     def texts(self, element: tuple[Unit, np.ndarray]) -> Iterator[Texts]:
-        """Yield the texts of the rows that no other criterion rejects."""
+        """Yield the texts of the rows that are accepted before the search for near-copies."""
         rows = np.flatnonzero(self.read(*element)[1] == "")
         table = read_shard(element[0].shard, [*TEXTS, "id"]).take(pa.array(rows)).combine_chunks()
         first, second = (normalised(table[side].combine_chunks()) for side in TEXTS)
@@ -101,7 +101,7 @@ class _Decided:
 
 
 def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Sequence[str]) -> Result:
-    """Select pairs of `units`, write them into the folder `output`, and export a TSV file."""
+    """Select pairs from `units`, write them into the folder `output`, and export a TSV file."""
     storage.remove(tsv_path(output))
     rows = sum(unit.rows for unit in units)
     select, processes = Select(output, criteria, rows, text=True), None

@@ -1,4 +1,4 @@
-"""What `mkdocs` needs besides the pages: README as the first one, and no links into the code."""
+"""What `mkdocs` needs besides the pages: README as the first page, and no links into the code."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ IN_CODE = re.compile(r"\[([^\]]+)\]\(\.\./[^)]*\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """README opens the site; its links into docs/ are links of neighbours there."""
+    """Add README as the first page, with links as if README were in docs/."""
     text = (ROOT / "README.md").read_text("utf-8")
     text = re.sub(r"\]\((?!docs/|https?:|#)([^)]*)\)", r"](../\1)", text)
     text = re.sub(r'(\]\(|src(?:set)?=")docs/', r"\1", text)
@@ -20,5 +20,5 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """A link that leads out of docs/ becomes its text: the site holds no code."""
+    """Replace links out of docs/ by their texts, because the site contains no code."""
     return IN_CODE.sub(r"\1", markdown)

@@ -131,7 +131,7 @@ def _chunks(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def exists(path: str) -> bool:
-    """Whether `path` is a file."""
+    """Whether `path` is a file, or a local folder."""
     if not is_remote(path):
         return Path(path).exists()
     try:
@@ -224,7 +224,7 @@ def clear(folder: str) -> None:
 
 
 def remove_temporary(folder: str, name: str = "*") -> None:
-    """Remove temporary files that killed processes left in `folder`: of all files, or of `name`."""
+    """Remove temporary files that killed processes left in `folder` while writing `name`."""
     if not is_remote(folder) and Path(folder).is_dir():
         for path in Path(folder).glob(f".{name}.{'[0-9a-f]' * 7}f"):  # see `temporary_path`
             path.unlink(missing_ok=True)

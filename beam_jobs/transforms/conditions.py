@@ -161,8 +161,8 @@ def _number(text: str) -> float:
 
 
 _SPACE = r"\s\p{Z}"  # RE2's \s contains neither no-break spaces nor U+3000
-# A full stop, question mark or exclamation mark of any script, then closing quotes or brackets.
-# Invisible marks of the direction of writing may follow.
+# A full stop, question mark or exclamation mark of any script. Quotes, closing brackets, spaces and
+# invisible marks of the direction of writing may follow.
 _FINAL = ".!?…‽⁇⁈⁉。！？．｡﹒﹖﹗؟۔।॥։።፧፨။។៕།༎꯫᱾᱿᠃᠉"
 _AFTER = rf"[\"'\p{{Pi}}\p{{Pf}}\p{{Pe}}\p{{Cf}}{_SPACE}]*$"
 

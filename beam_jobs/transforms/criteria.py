@@ -102,7 +102,7 @@ def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.nda
 
 
 def decide(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """Apply the conditions that need no rows of other sources.
+    """Apply the conditions that depend only on the rows of one source.
 
     Returns two arrays. The first array has the reason for rejecting each row, or "" for the m
     accepted rows, object [n]. The second array has the hashes of the normalised texts of the

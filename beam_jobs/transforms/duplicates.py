@@ -30,7 +30,7 @@ def temporary_prefix(output: str) -> str:
 
 
 def grouped(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Group values, [n, …], by keys, int [n]. Yield the values of each key, in ascending order.
+    """Group values, [n, …], by keys, int [n]. Yield each key with its values, by ascending key.
 
     >>> [(key, values.tolist()) for key, values in grouped(np.array([7, 2, 7]), np.arange(3))]
     [(2, [1]), (7, [0, 2])]
@@ -131,9 +131,8 @@ class WithDuplicates(beam.PTransform):
         hashes: yields blocks of the hashes of a unit. None: do not search for duplicates.
         rows: approximate number of rows in all units.
         output: the folder of the stage. `remove_orphans` later removes the temporary files.
-        shared: whether the first half of a hash is a hash of the id, and the second half of the
-            texts. The result is then (row, `counted`) for all rows whose id occurs more than once:
-            int64 [m, 2].
+        shared: whether a hash consists of a hash of the id and a hash of the texts. The result is
+            then (row, `counted`) for all rows whose id occurs more than once: int64 [m, 2].
     """
 
     def __init__(

@@ -3,8 +3,8 @@
 An evaluation sentence is found in a text by any of three rules:
 
 - `equal`: the sentence and the text are equal after `normalised`.
-- `n-grams`: the longer text contains at least 70% of the word 5-grams of the shorter text. Brown et
-  al. (2020, appendix C) set n to the 5th percentile of the lengths of evaluation sentences. For
+- `n-grams`: the longer of the two contains at least 70% of the word 5-grams of the shorter. Brown
+  et al. (2020, appendix C) set n to the 5th percentile of the lengths of evaluation sentences. For
   STS and SICK, this gives n = 5. Chowdhery et al. (2022, section 8) use 70%.
 - `similarity`: the cosine of the vectors of a sentence encoder exceeds a threshold.
 """
@@ -66,7 +66,7 @@ class EvaluationSentences:
         self._with = [which.T.tocsr() for which in self._which(normal, rows, grams)]
 
     def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
-        """Return a matrix for each rule, [n, m], which is nonzero if text i contains sentence j."""
+        """Return a matrix [n, m] for each rule: (i, j) is nonzero if text i contains sentence j."""
         from scipy.sparse import vstack
 
         step = max(1, _MOST // len(self.table))
@@ -107,7 +107,7 @@ class EvaluationSentences:
 def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
     """Yield (rule, rows, the index of the first evaluation sentence found in each row).
 
-    Each row occurs once, with the first rule that finds a sentence in the row.
+    Each row occurs at most once, with the first rule that finds a sentence in the row.
     """
     from scipy.sparse import csr_array
 
@@ -121,7 +121,7 @@ def first_found(sides: Sequence[Sequence[csr_array]]) -> Iterator[tuple[str, np.
 
 
 def ngrams(normal: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k distinct n-grams of all texts: text indices, int64 [k], and hashes, uint64 [k].
+    """Return the distinct n-grams of each text: text indices, int64 [k], and hashes, uint64 [k].
 
     In scripts without spaces, each letter counts as a word.
     """

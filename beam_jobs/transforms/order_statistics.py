@@ -5,8 +5,8 @@ gives a lower and an upper bound of the key at each rank (Manku, Rajagopalan & L
 et al., "Mergeable summaries", 2012). The second scan counts the rows below the lower bound, and
 collects the rows between the bounds, to find the exact key.
 
-A sketch of n rows has about 32,768 × log2(n / 32,768) keys of 8 bytes. The second scan collects at
-most n / 32,768 × log2(n / 32,768) rows for each rank.
+A sketch of n rows has about 32,768 × log2(n / 32,768) keys of 8 bytes: the score and half the
+hash. The second scan collects at most n / 32,768 × log2(n / 32,768) rows for each rank.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Sketch:
         return sum(len(keys) << level for level, keys in enumerate(self.levels))
 
     def compress(self) -> None:
-        """In levels with too many keys, move every second key to the next level."""
+        """In levels with too many keys, move every other key up a level, and drop the rest."""
         for level, keys in enumerate(self.levels):
             if len(keys) <= CAPACITY:
                 continue
@@ -126,7 +126,7 @@ class Windowed:
 
 
 def sample(columns: Columns, seed: int = 0) -> dict[str, Sketch]:
-    """Return a sketch of each score of a shard. The sketch still contains all keys."""
+    """Return a sketch of each score of a shard. The sketch contains the keys of all rows."""
     return {name: Sketch([keys]) for name, keys, _ in _keys(columns, seed)}
 
 
@@ -228,7 +228,7 @@ def _rows_held(windowed: dict[str, Windowed]) -> int:
 
 
 def _keys(columns: Columns, seed: int) -> Iterable[tuple[str, np.ndarray, np.ndarray]]:
-    """Yield (name, keys, hashes) of each score. A key consists of the score and half the hash."""
+    """Yield (name, keys of 8 bytes, hashes) of each score."""
     found: dict[int, np.ndarray] = {}  # hashes of ids that several columns share
     for name, column in columns.items():
         hashes = found.get(id(column.ids))

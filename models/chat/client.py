@@ -21,8 +21,9 @@ from paraloom.models.chat.answers import Answer, Request, parse
 from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError, one_line
 
-# Maximum number of attempts for a request. If all fail, but the server answered other requests
-# meanwhile, only this request fails. Otherwise, the job ends. HTTP 429 never makes a request fail.
+# Maximum number of attempts for a request. If all fail, and the server answered no other request
+# meanwhile, the job ends. If the server answered one, only this request fails. After HTTP 429, a
+# request does not fail, but is tried again.
 ATTEMPTS = 6
 FIRST_PAUSE = 1.0  # seconds, doubled after each attempt
 LONGEST_PAUSE = 300.0

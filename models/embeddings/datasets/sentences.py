@@ -89,9 +89,9 @@ def _named(path: Path | str) -> Iterator[tuple[Path, tuple[str, ...]]]:
 def sentence_blocks(path: Path, names: Sequence[str] = ()) -> Iterator[Sentences]:
     """Yield the columns of a file that contain sentences, in blocks of rows.
 
-    In a Parquet file, these are the columns `names`, if given. Otherwise, a column contains
-    sentences if the median length of its texts in the first block is at least three words. Each
-    field of a struct is a column. In text files, the header is also a row.
+    `names` may name these columns in a Parquet file. Without `names`, a column contains sentences
+    if the median length of its texts in the first block is at least three words. Each field of a
+    struct is a column. In text files, the header is also a row.
     """
     chosen: dict[Place, bool] = {}
     for rows, columns in _blocks(path, names):
