@@ -38,8 +38,8 @@ layer, width {dim}, {heads} heads, feed-forward {ffn}, one vocabulary of {pieces
 | parameters | {parameters:,}, in half precision |
 | trained on | {training:,} pairs of the sample's bitext, {updates:,} updates with about \
 {batch_tokens:,} subwords each, on two CPU cores, seed {seed} |
-| BLEU | {bleu:.1f} (sacrebleu, beam 12) on {held} pairs held out from training; the checkpoint \
-({chosen}) was chosen on {held} other held-out pairs |
+| BLEU | {bleu:.1f} (sacrebleu, beam 12) on {held} pairs held out from training; as many other \
+held-out pairs chose the checkpoint ({chosen}) |
 | versions | {versions} |
 
 `make sample-model` trains the model again, in some minutes. On another processor, rounding may lead
