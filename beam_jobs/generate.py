@@ -38,7 +38,7 @@ from paraloom.models.text.language_identifier import LANGUAGES, identifier_code,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationUnit(Unit):
-    """A shard of pairs, and the shard of their back-translations if the run has a model."""
+    """A shard of pairs, and the shard of their back-translations, if there are any."""
 
     translated: Shard | None = None
 

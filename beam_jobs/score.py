@@ -190,7 +190,8 @@ def run(
 
     Raise a UserError if the share of rejected rows is larger than `max_rejected`.
 
-    If a resource is a model, a single process uses all cores, so that the model is loaded once.
+    If a resource is a model and the user chose no Beam runner, one process does all the work, so
+    that the model is loaded once.
     `keys` maps each score to a digest of everything that it depends on, apart from the pairs. If
     the digest is unchanged, the column is copied from the unit's earlier output.
     """

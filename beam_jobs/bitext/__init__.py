@@ -8,7 +8,7 @@ White space at both ends of ids and sentences is removed, and the cleaners in `i
 applied. A row is then rejected if
 
 - the row has the wrong number of columns, or is not a valid JSON object, CSV row or TMX unit;
-- a value is missing or has the wrong type, except in columns of `input.keep`;
+- a value has the wrong type, or is missing (which columns of `input.keep` permit);
 - the id, source or reference is empty or longer than `max_characters`;
 - a column is not valid UTF-8, or contains a control character, U+2028 or U+2029 (line breaks).
 """

@@ -100,7 +100,7 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
 
 @contextmanager
 def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
-    """Open a span. At the end of the block, raise UserError if the file changed since `index`."""
+    """Open a span. At the end of the block, raise UserError if the span has changed."""
     with file_errors(path), open_file(span.copy or path) as raw:
         raw.seek(0 if span.copy else span.start)
         file = unpacked(buffered(raw), span.copy) if span.copy else raw
@@ -199,7 +199,7 @@ def _split(stream: BinaryIO, limit: int) -> Iterator[list[bytes]]:
     while chunk := stream.read(CHUNK):
         text = rest + chunk
         *lines, rest = text.split(b"\n")
-        rest = rest[: limit + 2]  # still longer than `limit` after a final CR is removed
+        rest = rest[: limit + 2]  # a cut line exceeds `limit` even without its final CR
         yield _trim(lines, limit, crlf=b"\r" in text)
     if rest:
         yield _trim([rest], limit, crlf=True)

@@ -21,7 +21,8 @@ from paraloom.models.text.files import CHUNK, flat, is_text
 class Parquet(RecordReader):
     """Parquet files. A dot in a column name refers to a field of a struct.
 
-    Reading starts at the beginning of a row group, so every range begins in a different row group.
+    A range is read from the beginning of the row group that contains its first row. To limit this
+    extra reading, at most one range begins in each row group.
     """
 
     name = "parquet"

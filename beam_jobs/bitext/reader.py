@@ -116,7 +116,7 @@ class BitextReader:
             yield checked(bitext, block, max_characters)
 
     def rows(self, bitext: Bitext, rows: int, part: Range, limit: int) -> Iterator[RawRows]:
-        """Yield the rows of a part in blocks of `rows` lines. A line has at most `limit` bytes."""
+        """Yield a part's rows in blocks of `rows` lines. A line over `limit` bytes is a fault."""
         before = part.before
         with ExitStack() as stack:
             if part.spans:
@@ -180,7 +180,7 @@ class RecordReader(BitextReader):
 
     columns = ("id", "source", "reference")
     named: ClassVar[tuple[str, ...]] = ("source", "reference", "id")
-    remedy: ClassVar[str] = "input.columns names them"
+    remedy: ClassVar[str] = "name the columns in input.columns"
     id_place: ClassVar[str] = "id"  # default name of the id column in files
 
     def head(self, path: str) -> tuple[Sequence[Record], Sequence[str]]:

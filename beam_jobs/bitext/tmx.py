@@ -41,7 +41,7 @@ class Tmx(RecordReader):
     named = ("id",)
     id_place = "tuid"
     by_language = True
-    remedy = "input.source_language and input.target_language name the sides"
+    remedy = "name the languages in input.source_language and input.target_language"
 
     def places(self, layout: Layout) -> dict[str, str]:
         """Return each column's name in a record. The column of a side is named by its language."""

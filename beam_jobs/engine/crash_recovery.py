@@ -31,7 +31,7 @@ class Attempt(BaseModel):
     _row_of: Sequence[int] = PrivateAttr(range(1 << 31))
 
     def translating(self, row_of: Sequence[int]) -> None:
-        """Set the shard's row numbers of the texts that the translation engine gets."""
+        """Set the row of each text: text i of the engine is the shard's row `row_of[i]`."""
         self._row_of = row_of
 
     @property

@@ -123,7 +123,7 @@ def launch(
     before = shard_files.receipts(output)
     shard_files.expand(output)
     shard_files.outdate(output, [r for r in before if keys.get(r.name) != r.key])
-    if not storage.is_remote(output):  # a Dataflow job may still read remote files
+    if not storage.is_remote(output):  # an earlier launcher's Dataflow job may read remote files
         storage.clear(storage.join(output, shard_files.HASHES))
     rows = {unit.name: unit.rows for unit in units}
     known = [n for n in rows.values() if n is not None]
@@ -263,7 +263,8 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
 def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
     """Return a runner with local workers, or None if the user chose a runner or only one worker.
 
-    The runner starts a worker even for a job with one process, so that the job's memory is freed.
+    The runner also starts a worker for a job with one process. When this worker ends, the job's
+    memory is freed.
     """
     here = local_workers(arguments) < 2
     return None if runner_of(arguments) or here else local_runner(parse_options(arguments))
@@ -299,7 +300,7 @@ def _log(output: str) -> Path:
 def report_progress(done: Callable[[], int], progress: Meter, output: str) -> Iterator[None]:
     """Call `done` regularly while the block runs, and report its result as progress."""
     stop = threading.Event()
-    seconds = 10.0 if storage.is_remote(output) else 0.5  # each call sends a store a request
+    seconds = 10.0 if storage.is_remote(output) else 0.5  # a remote call sends a request
 
     def watch() -> None:
         while not stop.wait(seconds):

@@ -54,7 +54,7 @@ class _Rejections:
         what = f"{rejected:,} of {self.rows:,} rows are rejected {share}"
         if rejected == self.rows:
             what = f"none of {self.rows:,} rows can be used"
-        # At the end of the job, `enough` is 0.
+        # If all rows of a finished job (`enough` is 0) are rejected, a higher limit is no remedy.
         remedy = ", or raise max_rejected" * (enough > 0 or rejected < self.rows)
         reason, rows = self.reasons.most_common(1)[0]
         question = f"{self.limit.question} " if self.limit.question else ""

@@ -45,7 +45,7 @@ _ALL = "all.jsonl"
 REJECTED = "_rejected"
 EARLIER = "_earlier"
 ATTEMPTS = "_attempts"
-HASHES = "_hashes"  # temporary files of `WithDuplicates`
+HASHES = "_hashes"  # temporary files of `transforms.duplicates`
 UNDER_WAY = "_progress"
 
 ROW_NUMBER = ", row "
@@ -209,7 +209,7 @@ def write_shard(path: str, table: pa.Table | PartFile, *, unique: bool = False) 
 
 
 def finished(folder: str, name: str, key: str) -> Receipt | None:
-    """Return a unit's receipt if it has the key `key` and all part files have their checksums."""
+    """Return a unit's receipt if its key is `key` and all part files match their checksums."""
     receipt = read_receipt(folder, name)
     if receipt is None or receipt.key != key:
         return None
@@ -236,7 +236,8 @@ def commit(
     If another attempt finished the unit first, keep that attempt's files and return its receipt.
 
     Args:
-        rows_in: number of input rows, or a function that returns it after the last piece.
+        rows_in: number of accepted and rejected rows that are expected, or a function that returns
+            this number after the last piece.
         pieces: for each part, its name, accepted rows, and rejected rows with a `reason`.
         numbers: measurements, which may change until the last piece.
         started: start of the unit, from `time.monotonic()`.

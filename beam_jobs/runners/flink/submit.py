@@ -36,8 +36,8 @@ _LOST = re.compile(r"NoResourceAvailable|no longer reachable|TaskManager .* lost
 def ready(options: PipelineOptions) -> Iterator[None]:
     """Check that the cluster and the job server are available for the job in the block.
 
-    A running job with the same name belongs to a killed run and is cancelled. If the job server or
-    the TaskManagers are lost during the job, this is also reported in one line.
+    A running job with the same name belongs to a killed launcher and is cancelled. If the job
+    server or the TaskManagers are lost during the job, this is also reported in one line.
     """
     flink = options.view_as(FlinkRunnerOptions)
     master, endpoint = flink.flink_master, options.view_as(PortableOptions).job_endpoint

@@ -124,7 +124,8 @@ class ForkServer:
                     )
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-            weakref.finalize(self, server.kill)  # at exit, the server may be importing
+            # While the server imports modules, it does not notice that the launcher has ended.
+            weakref.finalize(self, server.kill)
             self._socket = ours
         return self._socket
 
@@ -182,7 +183,7 @@ def serve(requests: socket.socket) -> None:
 def _work(request: dict[str, Any], stderr: int) -> NoReturn:
     code = 1
     try:
-        if request["interruptible"]:  # a background job ignores Ctrl-C, and so do its workers
+        if request["interruptible"]:  # workers ignore Ctrl-C if the launcher does
             signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})

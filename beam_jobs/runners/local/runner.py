@@ -70,7 +70,7 @@ def retry_on_worker_death(
         died: called after a death; returns what the worker was processing.
 
     Raises:
-        UserError: workers died six times in a row before another unit was finished.
+        UserError: workers died six times, and no unit was finished between these deaths.
     """
     before, tries = done(), 0
     while True:
@@ -87,7 +87,7 @@ def retry_on_worker_death(
             before = now
             if tries == _TRIES:
                 raise UserError(
-                    f"a worker process died {tries} times in a row{at} (at last: {_deaths[0]}), "
+                    f"a worker process died {tries} times in a row{at} (last death: {_deaths[0]}), "
                     f"see {log}; if memory ran out, use fewer workers (-- --direct_num_workers N) "
                     "or smaller shards (input.shard_rows)"
                 ) from error

@@ -398,7 +398,7 @@ NONE = "<!-- <tu> --><tmx><body></body></tmx>"
         (text(unit(), unit("<![CDATA[")), r"truncated after unit 1, or not TMX"),
         ("a\tb\n", r"truncated after unit 0, or not TMX \(no </tmx>\)"),
         (text(unit()).replace("cs", "de"),
-         r"first rows have no xml:lang=cs, only xml:lang=de, xml:lang=en; input\.source_langu"),
+         r"first rows have no xml:lang=cs, only xml:lang=de, xml:lang=en; name the langu"),
         ("<?xml version='1.0' encoding='klingon'?>" + text(unit()), "unknown encoding klingon; c"),
         ("<?xml version='1.0' encoding='hex'?>" + text(unit()), "unknown encoding hex; convert it"),
         (text(unit("é")).encode("utf-16")[:-1], r"truncated or corrupt UTF-16 "),

@@ -203,7 +203,7 @@ def test_what_is_wrong_with_csv(tmp_path: Path) -> None:
     shown = ["a", "a\tb\tc", '"a"x,b', "a\ufffd\tb", "c\t\ufffd", 'd,"e']
     assert [text for block in blocks for text in block.rejected["text"].to_pylist()] == shown
     for head, message in {
-        "source,x": "a: the first rows have no reference, only source, x; input.columns names them",
+        "source,x": "the first rows have no reference, only source, x; name the columns in input",
         "source,source": "a: the column source occurs twice",
         '"source': "a: the first row must name the columns: no CSV \\(unexpected end of data",
     }.items():
@@ -305,7 +305,7 @@ def test_numbers_may_be_of_both_kinds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "keep", "message"),
     [
-        ({"source": "nothing"}, (), r"have no nothing, only id, .* checked; input\.columns names"),
+        ({"source": "nothing"}, (), r"have no nothing, only id, .* checked; name the columns in"),
         ({"source": "year"}, (), r"year has values of type int"),
         ({}, ("translation",), r"translation(: no text or number| has values of type dict)"),
         ({}, ("genre",), r"input\.keep: genre: no text or number in the first rows of .*train"),

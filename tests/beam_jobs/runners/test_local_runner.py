@@ -133,7 +133,7 @@ def test_what_kills_workers_is_tried_in_smaller_batches(tmp_path: Path, most: in
         assert (receipt.rows_out, unfinished(out)) == (64, {})
     else:
         with pytest.raises(
-            UserError, match=r"died 6 times .* at part-00000-00000 \(rows 7\) \(at last"
+            UserError, match=r"died 6 times .* at part-00000-00000 \(rows 7\) \(last death"
         ):
             launch("t", work, transform, out, TWO)
 
