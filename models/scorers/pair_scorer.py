@@ -35,8 +35,9 @@ for _folder in (tokens, checks, learned):
 
 
 class Scores(dict[str, np.ndarray]):
-    """The values of n pairs, [n], by column. `reasons` contains `Outcome.reasons` for each column
-    with missing values. `waited` is the time in seconds spent waiting for other threads."""
+    """The values of n pairs, [n], by column. `reasons` contains, by column, the reasons for missing
+    values (`Outcome.reasons`) and for token counts that are too large. `waited` is the time in
+    seconds spent waiting for other threads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -158,7 +159,7 @@ class PairScorer:
             if given.shape != (len(pairs),):
                 raise UserError(
                     f"{name}: the scorer gave {what} of shape {list(given.shape)} for {len(pairs)} "
-                    "pairs; it must give one number per pair"
+                    f"pairs; it must give {what} of shape [{len(pairs)}]"
                 )
         return _clipped(values, scorer), reasons
 

@@ -1,8 +1,9 @@
 """Changes to a sentence that keep nearly all words but change the meaning.
 
-A word is changed only if the paraphrase of the sentence, called the anchor, also has the word.
-Otherwise, the word may be a translation error, and the changed sentence may have the meaning of the
-anchor.
+A word is changed only if the paraphrase of the sentence, called the anchor, also has the word. A
+word that the anchor lacks may be a translation error, so the changed sentence may have the meaning
+of the anchor. For the same reason, a negation is removed only if the anchor has a negation, and
+added only if the anchor has none.
 """
 
 import random
@@ -17,8 +18,8 @@ _NEGATIONS = frozenset("not n't no nt never none nobody nothing neither nor with
 _ADVERBS = frozenset("only just merely necessarily too yet even".split())  # noqa: SIM905
 _FULL = {"ca": "can", "wo": "will", "sha": "shall"}  # "ca" is from "can't"
 _IRREGULAR = {"man": "men", "woman": "women", "child": "children", "wife": "wives"}
-# Words whose antonyms are not used. These words need another article ("the same"), belong to
-# phrases, or have several senses.
+# Words that are neither replaced by an antonym nor used as antonyms. They need another article
+# ("the same"), belong to phrases, or have several senses.
 _FIXED = frozenset("other same few many much own such ground".split())  # noqa: SIM905
 _MUTUAL = re.compile(r"(meet|met|marr|kiss|hug|embrac|fac|resembl|match|equal|fight|fought|dat)")
 

@@ -88,7 +88,7 @@ def check_language(code: str, own: bool = False) -> None:
 
 
 def identifier_code(code: str) -> str:
-    """Return the code in `LANGUAGES` for a language, or another code if it is not known there.
+    """Return the language's code in `LANGUAGES`, or a code outside `LANGUAGES` if there is none.
 
     >>> identifier_code("zh-TW"), identifier_code("nob"), identifier_code("sr-Latn")
     ('zh', 'no', 'sr-Latn')

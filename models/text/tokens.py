@@ -91,9 +91,10 @@ def moses_tokens(
         plain = pc.match_substring_regex(text, _PLAIN)
         other = pc.invert(plain)
         spaced = _tokenized(pc.filter(text, other), ENGLISH)
-        # The copy starts at byte 0 of its buffer. Otherwise, Arrow's `ascii_lower` returns garbage.
+        # `replace_with_mask` returns a copy that starts at byte 0 of its buffer. For text that
+        # starts at a later byte, Arrow's `ascii_lower` returns garbage.
         text = pc.replace_with_mask(text, other, pc.utf8_lower(spaced) if lower else spaced)
-        # Plain text is ASCII, for which lower-casing is several times faster.
+        # Only plain sentences still have capitals. They are ASCII, so a faster function suffices.
         return _split(pc.ascii_lower(text) if lower else text, plain)
     else:
         spaced = _tokenized(text, code)
@@ -101,7 +102,7 @@ def moses_tokens(
 
 
 def _split(text: pa.StringArray, plain: pa.BooleanArray | None = None) -> pa.ListArray:
-    """Split texts at white space, and in `plain` rows also at `_MARKS`."""
+    """Split texts at white space, and in `plain` rows also before `_MARKS`."""
     rows = np.frombuffer(text.buffers()[1], np.int32)[text.offset : text.offset + len(text) + 1]
     data = np.frombuffer(text.buffers()[2] or b"", np.uint8)[rows[0] : rows[-1]]
     rows = rows - rows[0]

@@ -88,8 +88,8 @@ Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Run the stages of this command again even if they are up to date. Earlier stages are "
-        "not repeated.",
+        help="Run the stages of this command again even if they are up to date. For corpus, "
+        "these are select and all later stages. Earlier stages are not repeated.",
     ),
 ]
 OnInterrupt = Annotated[

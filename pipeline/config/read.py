@@ -94,8 +94,9 @@ def _set(values: dict[str, Any], change: str) -> None:
 def _with_variables(values: dict[str, Any]) -> Config:
     """Make a configuration in which the value of the environment variable NAME replaces `${NAME}`.
 
-    `Config.written` still contains `${NAME}`, unless a key (such as a language code) rejects it.
-    Variables in the last part of `run` are always replaced, because cards show this part.
+    `Config.written` contains `${NAME}` itself, or the value if a key with this variable (such as
+    a language code) rejects the text. Variables in the last part of `run` are always replaced,
+    because cards show this part.
     """
     shown: dict[str, str] = {}
 

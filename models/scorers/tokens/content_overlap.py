@@ -53,7 +53,7 @@ _GROUPS = map(str.split, _IRREGULAR.split(","))
 _FIRST = {form: first for first, *forms in _GROUPS for form in forms}
 
 _LOCK = Lock()  # stemmers are not thread-safe
-_WORDS = 1 << 18  # maximum cached stems per process; most corpora have fewer stems
+_WORDS = 1 << 18  # maximum words per process with a cached stem; most corpora have fewer
 
 
 @scorer(
@@ -110,8 +110,8 @@ def content_stem(word: str, language: str = ENGLISH) -> str | None:
 
 @cache
 def _stemmer(language: str) -> Any:
-    """Return the Python version of a Snowball stemmer, or None if the language has none. The C
-    version, which `snowballstemmer.stemmer` prefers if installed, may give other stems."""
+    """Return a Snowball stemmer written in Python, or None if the language has none. The stemmer
+    in C, which `snowballstemmer.stemmer` prefers if installed, may give other stems."""
     name = language_name(language).removesuffix(" Bokmål")
     try:
         module = importlib.import_module(f"snowballstemmer.{name.lower()}_stemmer")

@@ -42,8 +42,8 @@ def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.nd
     tokens = np.concatenate([side.ids for side in sides], dtype=np.int64)
     if len(tokens) < n:
         return np.zeros(count, np.int64)
-    # Encode the row, tokens and side of an n-gram as one integer, so that sorting groups n-grams.
-    # If an integer would exceed 63 bits, replace the n-grams so far by smaller numbers.
+    # Encode the row, tokens and side of an n-gram as one integer, so that sorting groups equal
+    # n-grams. If an integer would exceed 63 bits, first renumber the integers computed so far.
     width = bits = words.bit_length()
     limit = _BITS - count.bit_length() - 1
     key = tokens.copy()

@@ -137,8 +137,8 @@ def estimate(
     run, has_candidates = Run.open(config), config.translates or config.is_mined
     if config.translates and config.nmt.model is None and "nmt" not in run.records:
         raise UserError(
-            "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
-            "configuration first"
+            "nmt.model: null: this run trains its own model, which the estimate needs; run "
+            "`paraloom train-nmt` with this configuration first"
         )
     seen = small_run.read_beginnings(config, "estimate")
     kept, chosen = choose(seen.pairs, run.input)
@@ -270,7 +270,7 @@ def _size(size: float) -> str:
 def _basis(config: Config, found: Estimated, how: str, read: int, requests: int) -> list[str]:
     lines = [
         f"Rows: {how}; {found.rejected:.1%} of the rows that were read cannot be used.",
-        f"Other stages: timed on one core, extrapolated to {cores()} cores.",
+        f"Stages measured on a core: extrapolated to {cores()} cores.",
         f"Not in the table: {', '.join([*found.not_timed, 'process start-up'])}.",
     ]
     if found.kept < 1 or found.translated < 1:

@@ -60,8 +60,8 @@ def command(
 ) -> None:
     """Detect the format, columns and languages of files, and write a short configuration.
 
-    With --model, also estimate the time and disk space of the run. An existing configuration is
-    not replaced.
+    If --model or the file of --from names a translation model, also estimate the time and disk
+    space of the run. An existing configuration is not replaced.
     """
     if start and model:
         raise UserError("init: give --model or --from, but not both, since both name a model")
@@ -212,7 +212,8 @@ def _format(path: str) -> str:
     names = line.decode(errors="replace").split("\t")
     columns = len(names)
     # A header contains only names. If it has two or three names, at least two must be usual names
-    # of columns, because the line may also be a pair of sentences (with an id like s1).
+    # of columns, and none may have a digit, because the line may also be a pair of sentences, alone
+    # or with an id like s1.
     usual = columns > 3 or (sum(map(_names_column, names)) > 1 and not re.search(rb"\d", line))
     texts = [text.decode(errors="replace").split("\t") for text in islice(lines, _READ)]
     usual = usual and (columns > 3 or _may_name_languages(names, texts))
@@ -220,8 +221,8 @@ def _format(path: str) -> str:
         if b'"' not in head:
             return "csv"
         raise UserError(
-            f"{path}: the first line names columns; set input.format: csv if the quotes enclose "
-            "fields, as in CSV; otherwise remove the first line"
+            f"{path}: the first line names columns, but the file has quotes; if they enclose "
+            "fields, as in CSV, set input.format: csv; if not, remove the first line"
         )
     if columns not in _BY_COLUMNS:
         raise UserError(f"{path}: no input.format has {columns} columns; see docs/inputs.md")
@@ -271,13 +272,13 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
 
 
 def _tmx_languages(path: str) -> tuple[str, str]:
-    """Return the two languages that most units contain. In a tie, prefer a pair with English."""
+    """Return the two languages that most translation units have, in a tie two with English."""
     found = Counter[tuple[str, ...]]()
     for unit in READERS["tmx"].head(path)[0]:  # type: ignore[attr-defined]
         codes = sorted(name.removeprefix(_SEGMENT) for name in unit if name.startswith(_SEGMENT))
         found.update(combinations(codes, 2))
     if not found:
-        raise UserError(f"{path}: the first units of the file are not in two languages")
+        raise UserError(f"{path}: the first translation units are not in two languages")
     source, target = _english_last([*max(found, key=lambda two: (found[two], ENGLISH in two))])
     return source, target
 

@@ -63,7 +63,10 @@ class Job:
 
 
 def read_beginnings(config: Config, command: str) -> BitextPreview:
-    """Read the beginnings of the files, and check their languages. Errors name `command`."""
+    """Read the beginnings of the files, and check their languages.
+
+    `command` completes the error for a configuration without `input`.
+    """
     if (options := config.input) is None:
         raise UserError(f"input: is missing, so there is nothing to {command}")
     bitexts = find_bitext(options.format, options.paths, options.layout)

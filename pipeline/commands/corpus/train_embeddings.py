@@ -38,9 +38,9 @@ def command(
 ) -> None:
     """With --pairs and --out, no configuration is needed.
 
-    --set changes options such as embeddings.development. If the columns have names other than
-    reference and translation, or if there are hard negatives, set embeddings.pairs in a
-    configuration.
+    --set changes configuration keys such as embeddings.development. If the columns of a file have
+    names other than reference and translation, or if there are hard negatives, set embeddings.pairs
+    in a configuration.
 
     Stages that are up to date are skipped. An interrupted run resumes.
     """

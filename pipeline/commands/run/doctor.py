@@ -131,7 +131,7 @@ def _torch_gpu() -> Finding:
     import torch
 
     if not torch.cuda.is_available():
-        return False, "no CUDA device for torch: everything runs on the CPU"
+        return False, "no CUDA device for torch, which therefore uses the CPU"
     return True, f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"
 
 

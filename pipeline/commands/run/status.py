@@ -64,7 +64,7 @@ def command(run: RunFolder, json: JsonFile = None) -> None:
     states = {stage.state for stage in stages}
     state: State = "under way" if "under way" in states or _is_running(run) else "stopped"
     state = "finished" if states <= {"finished", "outdated"} else state
-    remedy = "; the same command resumes it" if state == "stopped" else ""
+    remedy = "; the command that started the run resumes it" if state == "stopped" else ""
     out.print(f"{run}: {state}{remedy}", highlight=False)
     numbers = ("rows", "rejected", "rows/s", "time", "remaining")
     table = number_table("", "stage", "", numbers=numbers)
@@ -172,7 +172,8 @@ def _is_running(folder: str) -> bool | None:
 def _has_ended(under_way: UnderWay) -> bool:
     """Return whether the command that started a stage ran on this machine and has ended.
 
-    A job on a service may continue after the command has ended, so the result is then False.
+    If the stage has a job on a service, the result is False, because the job may continue after the
+    command has ended.
     """
     host, _, process = under_way.launcher.rpartition(":")
     if host != socket.gethostname() or under_way.jobs:

@@ -77,7 +77,7 @@ def test_what_a_run_takes_is_what_it_took(tmp_path: Path, finished_run: Path, to
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("nmt.model=null", "nmt.model: null: this run trains its own model; run `paraloom"),
+        ("nmt.model=null", "nmt.model: null: this run trains its own model, which the estimate"),
         (
             "nmt.max_source_subwords=1",
             "back_translate: none of 119 sampled sentences was translated",

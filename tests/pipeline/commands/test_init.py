@@ -211,7 +211,7 @@ def test_sections_of_another_config(tmp_path: Path, capsys: Capsys) -> None:
         ({"a": "1\t2\t3\t4\t5\n"}, "a: no input.format has 5 columns"),
         (
             {"a": 'id\ten\tcs\tby\n1\t"No", he said.\tb\tc\n'},
-            "names columns; set input.format: csv if",
+            "names columns, but the file has quotes; if",
         ),
         (
             {"a": "reference\ttranslation\nA dog.\tThe dog.\n"},

@@ -70,7 +70,7 @@ def test_a_stage_under_way(under_way: Path, capsys: Capsys, monkeypatch: Patch) 
     stage = status(run, NOW)[1]  # without a process
     assert (stage.state, stage.rows, stage.remaining) == ("stopped", (79, 119), None)
     out = told(under_way, capsys)
-    assert "run: stopped; the same command resumes it" in out
+    assert "run: stopped; the command that started the run resumes it" in out
     with monkeypatch.context() as patch:
         patch.setenv("PARALOOM_LOCKS", "off")
         assert "run: under way" in told(under_way, capsys)  # a process may run without a lock
