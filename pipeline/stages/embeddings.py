@@ -51,6 +51,8 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> TrainingRecord:
     """Train the encoder."""
+    from paraloom.models.embeddings.training.checkpoint import remove_checkpoints
+
     needed, corpus = depends_on(run.config), run.trained_on
     on_corpus = run.config.embeddings.reads_the_corpus
     if on_corpus:
@@ -68,7 +70,7 @@ def make(run: Run, key: str) -> TrainingRecord:
         language=short_code(run.config.embeddings.language or run.language),
         threads=cores(),
     )
-    return TrainingRecord(
+    record = TrainingRecord(
         training=metrics,
         files={
             f"embeddings.{key}": InputFile(path=last_name(path), sha256=digest(path))
@@ -77,6 +79,8 @@ def make(run: Run, key: str) -> TrainingRecord:
         versions=versions(),
         digest=run.publish("embeddings"),
     )
+    remove_checkpoints(run.local_folder("embeddings"))
+    return record
 
 
 def check(config: Config) -> None:

@@ -9,8 +9,11 @@ import pytest
 import yaml
 
 from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.embeddings.training.pair_trainer import PairTrainer
+from paraloom.models.errors import UserError
 from paraloom.pipeline import cli
-from tests.run_helpers import Capsys, manifest, refusal
+from paraloom.pipeline.run.run import Run
+from tests.run_helpers import Capsys, Patch, calls_of, manifest, refusal
 
 SMALL = ("--set", "embeddings.dim=8", "--set", "embeddings.epochs=2")
 PHRASES = "dog\thound\ncat\tkitten\nman\tguy\nruns\tsprints\nsleeps\tnaps\n"
@@ -46,6 +49,23 @@ def test_pairs_need_no_configuration(tmp_path: Path, pairs: str, capsys: Capsys)
     code, _ = train(capsys, *given, "--set", f"embeddings.pairs={columns}")
     assert code == 0
     assert manifest(tmp_path)["stages"]["embeddings"]["key"] != found["embeddings"]["key"]
+
+
+def test_an_upload_that_fails_costs_no_training(
+    tmp_path: Path, pairs: str, capsys: Capsys, monkeypatch: Patch
+) -> None:
+    def fails(run: Run, stage: str) -> str:
+        raise UserError("the store is full")
+
+    work = tmp_path / "run" / "embeddings.training"
+    given = ("--pairs", pairs, "--out", work.parent, *SMALL, "--set", "embeddings.batch_size=8")
+    often = ("--set", "embeddings.checkpoint_every=1")
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "publish", fails)
+        assert train(capsys, *given, *often)[0] == 2 and list(work.glob("step-*"))
+    steps = calls_of(monkeypatch, PairTrainer, "step")
+    assert train(capsys, *given, *often)[0] == 0 and not work.exists()
+    assert len(steps) < 5, "of ten"
 
 
 def test_any_letters_in_paths(tmp_path: Path, pairs: str, capsys: Capsys) -> None:

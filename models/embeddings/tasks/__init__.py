@@ -33,7 +33,10 @@ def train(
     threads: int | None = None,
 ) -> dict[str, Any]:
     """Train an encoder on the task in `options`, write its folder, and return the task's metrics.
-    For `shards` and `vectors`, see `RunInputs`. `threads` is the number of torch's threads."""
+
+    For `shards` and `vectors`, see `RunInputs`. `threads` is the number of torch's threads. When
+    the encoder's folder is safe, call `checkpoint.remove_checkpoints`.
+    """
     if threads is not None:
         import torch
 

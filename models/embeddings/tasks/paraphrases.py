@@ -14,7 +14,7 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_r
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import AUTO, EmbeddingOptions
 from paraloom.models.embeddings.tasks import RunInputs
-from paraloom.models.embeddings.training.checkpoint import TrainingFolder
+from paraloom.models.embeddings.training.checkpoint import TrainingFolder, checkpoints_of
 from paraloom.models.embeddings.training.data import PairSource, learnable
 from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.embeddings.training.pair_files import columns_of, copy_pairs
@@ -39,14 +39,14 @@ def train(
     """Train on the pairs of the corpus, or on `options.pairs`, and write the encoder to `folder`.
 
     Pairs with an empty side, or with equal tokens on both sides, are skipped. A call with the same
-    arguments resumes an interrupted training from `<folder>.training`. On a CPU, an
+    arguments resumes an interrupted training from `<folder>.training`, which remains. On a CPU, an
     interruption does not change the weights. Return the metrics and evaluations of the training.
     """
     files = options.development_files  # read first, so that an error deletes no checkpoint
     sets = read_ranking(files, "embeddings.development") if files else []
     initial = _initial(options, run.vectors)
     key = _fingerprint(run, options, seed, language, own_vectors=initial is not None)
-    work = TrainingFolder(folder.with_name(f"{folder.name}.training"), key)
+    work = TrainingFolder(checkpoints_of(folder), key)
     if options.pairs:
         copies = copy_pairs(options.pairs, work.folder / "pairs")
         source = PairSource(copies, columns_of(options.pairs), seed=seed)
@@ -76,7 +76,7 @@ def train(
         metrics |= training.evaluations()
     log = work.folder / "metrics.jsonl"
     model.save(folder, metrics=metrics, log=log, texts=source.texts())
-    work.remove()
+    work.close()
     return metrics
 
 

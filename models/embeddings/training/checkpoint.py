@@ -16,6 +16,21 @@ from paraloom.models.structured import parse_json
 from paraloom.models.tracking import Board
 
 
+def checkpoints_of(model: Path) -> Path:
+    """Return the working folder of the training of a model folder."""
+    return model.with_name(f"{model.name}.training")
+
+
+def remove_checkpoints(model: Path) -> None:
+    """Remove the working folder, if any, of a training whose model is safe."""
+    _remove(checkpoints_of(model))
+
+
+def _remove(folder: Path) -> None:
+    (folder / "key.json").unlink(missing_ok=True)  # a partly deleted folder is not resumed
+    shutil.rmtree(folder, ignore_errors=not folder.exists())
+
+
 class TrainingFolder:
     """The working folder of a training, beside the folder of the finished model.
 
@@ -35,17 +50,15 @@ class TrainingFolder:
         path = folder / "key.json"
         if folder.exists() and (not path.exists() or path.read_bytes() != text.encode()):
             say(f"{folder}: options or pairs have changed; training starts again")
-            self.remove()
+            _remove(folder)
         if not path.exists():
             with atomic_file(path) as temporary:
                 temporary.write_text(text)
 
-    def remove(self) -> None:
-        """Delete the folder."""
+    def close(self) -> None:
+        """Close TensorBoard's files."""
         if self.board:
             self.board.close()
-        (self.folder / "key.json").unlink(missing_ok=True)  # a partly deleted folder is not resumed
-        shutil.rmtree(self.folder)
 
     def last(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
         """Read the last checkpoint's state and tensors. Return None if there is no checkpoint."""

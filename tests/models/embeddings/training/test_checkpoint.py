@@ -25,7 +25,7 @@ from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.tasks import RunInputs, train
 from paraloom.models.embeddings.tasks.paraphrases import _fingerprint
 from paraloom.models.embeddings.training import data, trainer
-from paraloom.models.embeddings.training.checkpoint import TrainingFolder
+from paraloom.models.embeddings.training.checkpoint import TrainingFolder, remove_checkpoints
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import UNKNOWN, write_vectors
@@ -57,7 +57,9 @@ def run(folder: Path, options: EmbeddingOptions = OPTIONS, name: str = "model") 
     data.PairSource.ahead = False
     trainer.LOG_EVERY = 5
     shards = [str(path) for path in sorted(folder.glob("*.parquet"))]
-    return train(options, folder / name, shards=shards, seed=5, threads=1)
+    metrics = train(options, folder / name, shards=shards, seed=5, threads=1)
+    remove_checkpoints(folder / name)
+    return metrics
 
 
 @pytest.fixture
