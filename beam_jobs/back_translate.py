@@ -78,7 +78,7 @@ def run(
     """Translate `units`, and write the translations into the folder `output`.
 
     Raise a UserError if the share of rejected rows is larger than `max_rejected`. Unless the
-    user chose a Beam runner, one process does all the work, so that the model is loaded once.
+    user chose a Beam runner, one worker does all the work, so that each device loads one model.
     """
     translate = beam.ParDo(_Translate(output, job, threads_here(arguments)))
     if job.accelerator:

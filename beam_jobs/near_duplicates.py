@@ -211,7 +211,8 @@ class WithNearDuplicates(beam.PTransform):
 
 
 def _hashes(blocks: Iterable[Texts], stream: BinaryIO, threshold: float) -> Iterator[Hashes]:
-    """Write texts into `stream`; yield each row's band hashes, and where its texts are."""
+    """Write texts into `stream`. Yield each row's band hashes, and the place of its texts there:
+    the first byte × 65,536 + the number of bytes."""
     written = 0
     for rows, *sides, ids in blocks:
         first, second = (pc.utf8_slice_codeunits(side, 0, _LONGEST) for side in sides)
@@ -246,7 +247,7 @@ def _compare(found: list[Place], prefix: str, threshold: float) -> Near:
 
 
 def _read_texts(path: str, places: np.ndarray) -> list[pa.Array]:
-    """Read first texts, second texts and ids. `places` has where each row's texts are."""
+    """Read first texts, second texts and ids. `places` are as in `_hashes`."""
     distinct, inverse = np.unique(places, return_inverse=True)
     starts = (distinct >> np.uint64(16)).astype(np.int64)
     ends = starts + (distinct & np.uint64(0xFFFF)).astype(np.int64)

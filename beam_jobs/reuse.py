@@ -46,7 +46,8 @@ _FORM = {"translation": _TEXT, "translation_score": pa.float32()}
 _FORM |= {"translation_subwords": pa.int16(), "reason": _TEXT}
 
 Block = tuple[int, str, int, int]
-"""Rows in a file: (index of their unit, negative for earlier units; path; first byte; end byte)."""
+"""Rows in a file: (index of their unit, negative for earlier units, or their partition; path; first
+byte; end byte)."""
 
 
 def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str]) -> list[Receipt]:

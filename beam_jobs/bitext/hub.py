@@ -54,7 +54,9 @@ def _files(name: str, layout: Layout) -> list[str]:
         known = [
             f"{subset or 'null'} {of}" for subset in sorted(found) for of in sorted(found[subset])
         ]
-        listed = ", ".join(known) or "its splits, but it has none"
+        if not known:
+            raise UserError(f"{name}: has no files that Paraloom can read")
+        listed = ", ".join(known)
         raise UserError(f"{name}: input.subset and input.split must name one of {listed}")
 
     folder = Path(name)

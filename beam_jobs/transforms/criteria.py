@@ -92,7 +92,7 @@ def near_misses(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.nda
     failed, which, distance = np.zeros((3, table.num_rows))
     for number, (_, fails, values, bounds) in enumerate(conditions(table, criteria)):
         which[fails] = number
-        if bounds:  # words have no bounds
+        if bounds:  # a condition that compares words has none
             away = values[fails].astype(np.float64)[:, None] - np.array(bounds)
             distance[fails] = np.abs(away).min(axis=1)
         failed += fails

@@ -131,8 +131,9 @@ class WithDuplicates(beam.PTransform):
         hashes: yields blocks of the hashes of a unit. None: do not search for duplicates.
         rows: approximate number of rows in all units.
         output: the folder of the stage. `remove_orphans` later removes the temporary files.
-        shared: whether a hash consists of a hash of the id and a hash of the texts. The result is
-            then (row, `counted`) for all rows whose id occurs more than once: int64 [m, 2].
+        shared: whether a hash's first half is the id's hash, and its second half is the texts'
+            hash. The result is then (row, `counted`) for all rows whose id occurs more than once:
+            int64 [m, 2].
     """
 
     def __init__(

@@ -149,8 +149,9 @@ class SystemOptions(EmbeddingOptions):
     """Recurrent cell. torch: PyTorch's LSTM or GRU. peephole: an LSTM with peepholes (Gers et al.
     2003), as in W&G. normalised: a layer-normalised GRU. cho: the GRU of Cho et al. (2014)."""
     scramble_variant: Literal["sentences", "after_negatives"] | None = None
-    """A variant of `scramble` (W&G, footnote 5). sentences: the sentences of a pair are chosen
-    separately. after_negatives: negatives are chosen before words are shuffled."""
+    """A variant of `scramble` (W&G, footnote 5). sentences: each sentence of a pair is
+    scrambled or not by its own draw. after_negatives: negatives are chosen before words are
+    shuffled."""
     scramble_swaps: PositiveNumber | None = None
     """λ: `scramble` makes n swaps of two words, where n has a Poisson distribution with mean λ
     (W&G, footnote 5). null: all words are shuffled."""

@@ -286,10 +286,10 @@ def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
     """Guess the delimiter of a CSV file from its first `CHUNK` bytes. Return None if it is not CSV.
 
     The first line may name the delimiter, as in `sep=;`. `named` means that the file is known to be
-    CSV, for example by its name. Another file may have sentences with commas, so it is CSV only if
-    line 1 has column names, all rows have the same number of columns, and the delimiter is a comma
-    or a semicolon. The last column may be unnamed, because some programs end each row with a
-    delimiter.
+    CSV, for example by its name. Without `named`, it may be text with commas in sentences, so it is
+    CSV only if line 1 has column names, all rows have the same number of columns, and the delimiter
+    is a comma or a semicolon. The last column may be unnamed, because some programs end each row
+    with a delimiter.
     """
     text = head.decode(errors="replace")
     if found := _SEPARATOR.match(text):

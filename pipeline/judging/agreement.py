@@ -58,7 +58,7 @@ def join(
     """Join judgments with their pairs' scores. `shards` are the shards of the stage `bucket`.
 
     A pair's label is the mean of its judges' labels. A pair counts if its sides differ and its
-    first row meets `where`. `own` contains plug-in scorers.
+    first row meets `where`. `own` contains scorers that are not built in.
     """
     labels = by_pair(judgments)
     found, rows = judged_rows(labels, shards, scores, where)

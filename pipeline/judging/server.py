@@ -1,7 +1,8 @@
 """The server of the page on which people judge pairs.
 
-The server listens on the loopback address. Requests must come from the server's page and contain
-the secret in the page's address. Therefore other websites and other users cannot read pairs.
+The server listens on the loopback address. Requests must contain the secret in the page's
+address, and requests that change judgments must come from the page. Therefore other websites and
+other users cannot read pairs.
 """
 
 import secrets
@@ -199,7 +200,7 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
     def check() -> None:
         hosts = [f"{name}:{app.config['PORT']}" for name in (_HOST, "localhost")]
         if request.headers.get("Host") not in hosts:  # protects against DNS rebinding
-            abort(403, f"wrong host; open {hosts[0]}, and forward this port to the same number")
+            abort(403, f"wrong host; the address must begin with http://{hosts[0]}")
         given = request.path.split("/")[1]
         (request.view_args or {}).pop("token", None)
         if not secrets.compare_digest(given.encode(), token.encode()):

@@ -79,7 +79,8 @@ def data_card(
 def meaning(
     column: str, language: str, own: Mapping[str, ScorerRecord], instead: Mapping[str, str] = {}
 ) -> Markdown:
-    """Describe a column. `own` contains plug-in scorers. `instead` replaces descriptions.
+    """Describe a column. `own` contains scorers that are not built in, and `instead` contains
+    descriptions that replace the usual ones.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
     ('French sentence of the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
@@ -104,7 +105,7 @@ def write_encoder_card(folder: str, record: RunRecord, place: str = "") -> None:
     text = encoder_card(view, settings, number, corpus).replace("---\n", f"---\n{_MARK}\n", 1)
     before = storage.read_bytes(path) if storage.exists(path) else None
     if before is not None and OWN_CARD.encode() not in before[:100]:
-        why = f"its second line is not {OWN_CARD!r}"
+        why = f"its second line does not begin with {OWN_CARD!r}"
         say(f"paraloom: {path}: kept, because {why}; remove the file for a new card")
     elif before != text.encode():
         storage.write_bytes(path, text.encode())

@@ -4,6 +4,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path, PurePath
@@ -241,7 +242,7 @@ def write_triplets(
     place = work / key.hexdigest()
     work.mkdir(exist_ok=True)
     with locked(work / ".lock", f"{work}: another `paraloom publish` works here; wait for it"):
-        place.mkdir(exist_ok=True)
+        place.mkdir(parents=True, exist_ok=True)
         for split in splits:
             writer = SplitWriter(folder / "triplets", split.name, _TRIPLETS)
             files = [folder / name for name in split.files]
@@ -249,7 +250,9 @@ def write_triplets(
                 writer.write(table)
                 counts.update(table["kind"].to_pylist())
             found.append(writer.finish())
-        shutil.rmtree(work)
+        shutil.rmtree(work, ignore_errors=True)  # NFS keeps the open lock file
+    with suppress(OSError):
+        work.rmdir()
     if not counts:
         raise UserError(f"--triplets: no pair has a negative of kind {' or '.join(options.kinds)}")
     return Configuration(

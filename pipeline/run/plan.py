@@ -119,7 +119,7 @@ def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[Plann
 
 
 def outdated(steps: Sequence[PlannedStage]) -> set[str]:
-    """Find finished stages with another key, or that depend on outdated or unfinished stages."""
+    """Find finished stages whose key has changed, or that depend on such or unfinished stages."""
     runs = dict.fromkeys(step.run for step in steps)
     found = {run.path(name) for run in runs for name in run.records}
     finished = set(found)

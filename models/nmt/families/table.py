@@ -118,7 +118,7 @@ _KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50, MADLAD, T5 and mT5
 def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Family:
     """Return the family of a folder, according to its config.json and tokenizer_config.json.
 
-    For T5, return MADLAD, because only their vocabularies differ.
+    For T5, return MADLAD. Only the vocabulary, which the caller reads later, shows T5.
     """
     kind = config.get("model_type")
     name = str(tokenizer.get("tokenizer_class") or config.get("tokenizer_class") or "")
@@ -147,7 +147,7 @@ def prompt(config: Mapping[str, Any], languages: Languages) -> str:
     sides = [short_code(of or "?") for of in (languages.source, languages.target)]
     asked = "translation_{}_to_{}".format(*sides)
     if asked not in prompts:
-        asked = "translation_{}_to_{}".format(*(of.partition("-")[0] for of in sides))
+        asked = f"translation_{sides[0].partition('-')[0]}_to_{sides[1]}"
     if prompts and asked not in prompts:
         known = ", ".join(prompts)
         raise UserError(

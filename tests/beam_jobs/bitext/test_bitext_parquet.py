@@ -284,7 +284,7 @@ def test_a_release_is_named_by_its_configurations(tmp_path: Path) -> None:
         ("- {data_files: a.parquet}", r"are not in the Hub's form \(KeyError: 'config_name'"),
         ("  full: a.parquet", "are not in the Hub's form"),
         ("- config_name: [", r"README.md: line \d: "),
-        ("- {config_name: a, data_files: '*.csv'}", "must name one of its splits, but it has none"),
+        ("- {config_name: a, data_files: '*.csv'}", "has no files that Paraloom can read"),
         ("- {config_name: a, data_files: ../set/a.parquet}", "names this file, but"),
     ],
 )

@@ -234,7 +234,9 @@ def test_a_release_goes_on_with_the_same_model_only(
     """Another one may lie at the same path."""
     own = Path(shutil.copytree(model, tmp_path / "own"))
     made = calls_of(monkeypatch, triplets, "_triplets")
-    killed = SimpleNamespace(rmtree=lambda path: None)  # at the end, before it removes the blocks
+    killed = SimpleNamespace(
+        rmtree=lambda path, **_: None
+    )  # at the end, before it removes the blocks
     monkeypatch.setattr(triplets, "shutil", killed)
     loose = ("--triplets-model", str(own), "--min-score", "-1", "--max-score", "1")
     for changed in (True, False, True):
