@@ -150,6 +150,21 @@ def shards_in(folder: str) -> list[Shard]:
     return [shard for receipt in receipts(folder) for shard in receipt.shards]
 
 
+def corpus_in(path: str) -> str:
+    """Return the corpus folder of a run or of a named selection, or any other path as it is.
+
+    Raise a UserError if `path` is a run whose corpus is not finished.
+    """
+    corpus = storage.join(path, folder_of("select"))
+    if storage.exists(storage.join(corpus, STAGE_RECORD)):
+        return corpus
+    if is_run(path):
+        raise UserError(
+            f"{path}: the run has no corpus yet; name the folder of a stage, such as score/"
+        )
+    return path
+
+
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that a result may depend on."""
     found = {"python": platform.python_version()}

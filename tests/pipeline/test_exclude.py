@@ -1,6 +1,7 @@
 """Evaluation sentences are kept out of the corpus, and `paraloom contamination` counts them."""
 
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -155,7 +156,10 @@ def test_a_row_has_the_sentences_of_its_lists_once(tmp_path: Path) -> None:
 def test_a_corpus_in_progress_is_not_searched(a_run: Path, capsys: Capsys) -> None:
     """Before `select` is finished, its folder has only some of the pairs."""
     sets = write_sets(a_run, ["some sentence or other"])
+    shutil.copytree(a_run / "run/corpus", a_run / "run/selections/one/corpus")
     (a_run / "run/corpus/_stage.json").unlink()
+    named = ["contamination", str(a_run / "run/selections/one"), "--against", str(sets)]
+    assert main(named) == 0 and "rows contain" in capsys.readouterr().out
     error = refusal(capsys, "contamination", str(a_run / "run"), "--against", str(sets))
     assert "the run has no corpus yet" in error
 

@@ -26,7 +26,7 @@ from paraloom.models.text.vectors import WordVectors, load_vectors
 from paraloom.papers.analyses.moments import Moments
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, write_json
-from paraloom.pipeline.run.folder import as_made, is_run, read_run, shards_in
+from paraloom.pipeline.run.folder import as_made, corpus_in, is_run, read_run, shards_in
 
 SIDES = ("reference", "translation")
 SAMPLED = 100_000
@@ -198,11 +198,7 @@ def find_corpus(path: str) -> list[str]:
     """Return the Parquet files of a run's corpus or of a folder. `path` may also be one file."""
     if path.endswith(".parquet"):
         return [path]
-    if (of_run := is_run(path)) and "select" not in read_run(path).stages:
-        raise UserError(
-            f"{path}: the run has no corpus yet; name the folder of a stage, such as score/"
-        )
-    folder = storage.join(path, "corpus") if of_run else path
+    folder = corpus_in(path)
     names = [name for name in storage.names(folder) if name.endswith(".parquet")]
     files = [shard.path for shard in shards_in(folder)]
     files = files or [storage.join(folder, name) for name in names]

@@ -23,8 +23,7 @@ from paraloom.models.sentence_models import find_model
 from paraloom.pipeline.commands.console import console, number_table
 from paraloom.pipeline.commands.options import JsonFile, argument, beam_options, option, write_json
 from paraloom.pipeline.release.release import ABOUT
-from paraloom.pipeline.run.folder import is_run, read_run, shards_in
-from paraloom.pipeline.stages import folder_of
+from paraloom.pipeline.run.folder import corpus_in, shards_in
 from paraloom.pipeline.stages.selection.exclude import read_data_sets, sentences_of
 
 _TEXTS = ("source", "reference", "translation")  # the columns of pairs that are searched
@@ -133,10 +132,7 @@ def _blocks(corpus: str) -> Iterator[tuple[str, Sentences]]:
     """Yield blocks of texts, each with the name of its file, without rejected rows."""
     paths: list[str] = []
     if not Path(corpus).is_file():
-        stage = storage.join(corpus, folder_of("select")) if is_run(corpus) else corpus
-        paths = [shard.path for shard in shards_in(stage)]
-        if is_run(corpus) and "select" not in read_run(corpus).stages:
-            raise UserError(f"{corpus}: the run has no corpus yet; name the folder of a stage")
+        paths = [shard.path for shard in shards_in(corpus_in(corpus))]
         if storage.exists(storage.join(corpus, ABOUT)):
             paths = [storage.join(corpus, "data")]
     for path in paths or [corpus]:
