@@ -71,6 +71,8 @@ def command(
     if not named:
         check_unused(context, "opus:NAME", "source_language", "target_language")
     options, seen = _opus(files, codes) if named else find_input(files)
+    if options["format"] == "pairs":
+        check_unused(context, "a text to translate", "model")
     text = "# Written by `paraloom init`. docs/configuration.md describes all keys.\n"
     text += f"run: {_free_run(Path(files[0]).name, out)}\ninput:\n"
     for key, value in options.items():  # JSON on one line is valid YAML

@@ -133,6 +133,8 @@ def mined() -> bytes:
 )
 def test_pairs_of_one_language(content: bytes, capsys: Capsys) -> None:
     Path("mined").write_bytes(content)
+    assert main(["init", "mined", "--model", "x"]) == 2
+    assert "--model has no effect without a text to translate" in capsys.readouterr().err
     assert main(["init", "mined"]) == 0
     assert capsys.readouterr().out.startswith("paraloom.yaml: pairs, en, 3 rows\n")
     config = read_config("paraloom.yaml")
