@@ -65,9 +65,9 @@ class Journal:
         """Record that a stage has finished, and write the stage's record."""
         record = record.model_copy()
         record.config = self.record.config.model_dump(mode="json")
+        record.versions = record.versions or self.record.versions  # a copied result has them
         if step.stage.name == "embeddings":  # remove paths, because people share this folder
             record.config = without_folders(record.config)
-        record.versions = self.record.versions
         read = step.reads().values()
         record.reads = {r.path(name): r.digest(name) for r, name in read if name in r.records}
         if self.record.under_way and self.record.under_way.jobs:

@@ -14,7 +14,6 @@ from paraloom.models.languages import short_code
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.pages.shown import last_name
 from paraloom.pipeline.run import notices
-from paraloom.pipeline.run.folder import versions
 from paraloom.pipeline.run.records import InputFile, PairsRecord, TrainingRecord
 from paraloom.pipeline.run.run import Run
 from paraloom.pipeline.run.stage import folder_is_valid
@@ -76,7 +75,6 @@ def make(run: Run, key: str) -> TrainingRecord:
             f"embeddings.{key}": InputFile(path=last_name(path), sha256=digest(path))
             for key, path in run.config.embeddings.files().items()
         },
-        versions=versions(),
         digest=run.publish("embeddings"),
     )
     remove_checkpoints(run.local_folder("embeddings"))

@@ -1,5 +1,6 @@
 """`loop.rounds`: what each round leaves, what is kept of them, and what runs again when."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -229,7 +230,11 @@ def test_three_rounds_and_back_to_two_and_to_one(
     of_third = {name: data for name, data in files(copy).items() if name.startswith("run/rounds/3")}
     assert runs("corpus", copy, **changes) == RESULT
     assert files(copy) == files(two_rounds) | of_third
+    record = copy / "run/rounds/1/corpus/_stage.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "versions": {"python": "3"}}))
     assert runs("corpus", copy, **{**changes, "loop": {"rounds": 1}}) == []  # it is only copied
+    copied = json.loads((copy / "run/corpus/_stage.json").read_text())
+    assert copied["versions"] == {"python": "3"}
     now = files(copy)
     assert {name: data for name, data in now.items() if "/rounds/" not in name} == files(one_round)
     assert "loop" not in (copy / "run/report/index.html").read_text().split("Configuration")[0]
