@@ -149,7 +149,7 @@ class _Translate(OverlappingDoFn):
             saved = Saved(rows=len(spared), tokens=tokens)
             numbers["saved"] = {"nmt.reuse" if kept else "input.unique": saved}
         parts = with_translations(table, made, unit.candidates, job.direction)
-        # Units overlap. To count no time twice, a unit's time starts when the previous unit ends.
+        # Units overlap. To count no time twice, a unit's time starts after the previous unit ended.
         started, pieces = max(self._started, self.latest["ended"]), [(unit.name, *parts)]
         receipt = self.commit(unit.rows, pieces, Translated(**numbers), started=started)
         self.latest["ended"] = time.monotonic()

@@ -1,4 +1,4 @@
-"""Compare the rows of two sets of part files. Neither their order nor their shards matter.
+"""Compare the rows of two sets of part files. The order and the shards of rows do not matter.
 
 Part files with equal checksums are not compared. The rows of other part files are partitioned by a
 hash of the id, so that memory use does not grow with the corpus.

@@ -109,7 +109,7 @@ class Ingest(beam.PTransform):
         self.output, self.reading, self.rows, self.ids = output, reading, rows, {*ids}
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find each kind of duplicate across all files in one pass, and then write the shards."""
+        """Find duplicates across all files, in one pass per kind, and then write the shards."""
         reading, kinds = self.reading, self.ids
         # Equal pairs differ only in `input.keep` columns. Therefore, only conditions on these
         # columns can accept one of the pairs and reject another.

@@ -294,7 +294,7 @@ def reader_of(bitext: Bitext) -> BitextReader:
 
 
 def find_ranges(bitext: Bitext, lines: int, copies: str | None = None) -> list[Range]:
-    """Divide a bitext into ranges of at least `lines` rows. `copies` is as in `lines.index`."""
+    """Divide a bitext into ranges of `lines` lines if possible (see `BitextReader.ranges`)."""
     return reader_of(bitext).ranges(bitext, lines, copies)
 
 

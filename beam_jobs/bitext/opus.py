@@ -31,7 +31,7 @@ def fetch(name: str, codes: tuple[str, str]) -> tuple[str, str]:
     """
     match, pair = _NAME.fullmatch(name), "-".join(sorted(codes))
     if not match or not re.fullmatch(r"[\w-]+", pair):
-        raise UserError(f"input.paths: {name} is not a name of OPUS, such as Books or Books@v1")
+        raise UserError(f"input.paths: {name} is not a corpus name, such as Books or Books@v1")
     home, version = user_cache() / "opus" / match[1], match[2]
     latest = home / f"latest.{pair}"
     failed = f"input.paths: {name}: cannot be fetched now; try again to continue the download, or "
@@ -79,7 +79,8 @@ def _look_up(corpus: str, version: str | None, codes: tuple[str, str]) -> tuple[
         return version, known[version]["url"]
     raise UserError(
         f"input.paths: OPUS has {', '.join(sorted(known)) or 'no version'} of {corpus} for "
-        f"{codes[0]} and {codes[1]}; name one as {corpus}@v1; https://opus.nlpl.eu lists all"
+        f"{codes[0]} and {codes[1]}; write a version as {corpus}@v1; "
+        "https://opus.nlpl.eu lists all corpora"
     )
 
 

@@ -219,7 +219,7 @@ class RecordReader(BitextReader):
                 kind = None
             if kind is None:
                 found = " and ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
-                wanted = "" if name in self.columns else "; keep text, numbers, true or false"
+                wanted = "" if name in self.columns else "; convert them to text or numbers"
                 raise UserError(f"{path}: {place} has values of type {found}{wanted}")
             used[name] = place
             if name in layout.keep:

@@ -53,7 +53,7 @@ class Bitext:
 
     @property
     def ids(self) -> Literal["given", "found", "made"]:
-        """Origin of ids: a column ("given"), a column with gaps ("found"), or texts ("made")."""
+        """Origin of ids: a column ("given", or "found" if it may have gaps), or texts ("made")."""
         return ("found" if self.ids_found else "given") if "id" in self.columns else "made"
 
 

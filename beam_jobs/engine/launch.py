@@ -263,8 +263,8 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
 def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
     """Return a runner with local workers, or None if the user chose a runner or only one worker.
 
-    The runner also starts a worker for a job with one process. When this worker ends, the job's
-    memory is freed.
+    With this runner, even a job with one process runs in a worker. The end of the worker frees the
+    job's memory.
     """
     here = local_workers(arguments) < 2
     return None if runner_of(arguments) or here else local_runner(parse_options(arguments))

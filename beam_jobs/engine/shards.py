@@ -328,7 +328,7 @@ def compact(folder: str, receipts: Iterable[Receipt]) -> None:
 
 
 def expand(folder: str) -> None:
-    """Remove the file that `compact` wrote. Call this before a single receipt changes."""
+    """Remove the file that `compact` wrote. Call this before you change a receipt."""
     storage.remove(compacted(folder))
 
 

@@ -116,7 +116,7 @@ class OverlappingDoFn(UnitDoFn):
     def _done(self, rows: int) -> Iterator[Receipt]:
         """Yield receipts until at most `rows` rows are in progress.
 
-        If `rows` is positive, one unit of any size may also be in progress.
+        If `rows` is positive, a single unit in progress may have more rows.
         """
         while self.in_flight and (
             self.in_flight[0][1].done()

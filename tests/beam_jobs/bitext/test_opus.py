@@ -277,10 +277,10 @@ def test_another_file_is_one_line_and_removed(server: Server, tmp_path: Path, ki
 @pytest.mark.parametrize(
     ("name", "codes", "said"),
     [
-        ("Bücher", CODES, "not a name of OPUS"),
-        ("../Books", CODES, "not a name of OPUS"),
-        ("Books@", CODES, "not a name of OPUS"),
-        ("Books", ("cs", "../en"), "not a name of OPUS"),
+        ("Bücher", CODES, "not a corpus name"),
+        ("../Books", CODES, "not a corpus name"),
+        ("Books@", CODES, "not a corpus name"),
+        ("Books", ("cs", "../en"), "not a corpus name"),
         ("Nothing", CODES, "has no version of Nothing for cs and en"),
         ("Books", ("cs", "de"), "has no version of Books for cs and de"),
         ("Books@v9", CODES, "has v1, v2 of Books for cs and en"),
@@ -297,8 +297,8 @@ def test_an_unknown_corpus_is_one_line(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"address": "file:///etc"}, "name one as Books@v1"),
-        ({"address": "ftp://127.0.0.1"}, "name one as Books@v1"),
+        ({"address": "file:///etc"}, "write a version as Books@v1"),
+        ({"address": "ftp://127.0.0.1"}, "write a version as Books@v1"),
         ({"versions": ["../../v1"]}, "no version of Books"),  # it would leave the folder
         ({"endpoint": "http://127.0.0.1:9/"}, "fetch its Moses files elsewhere.*format: moses"),
         ({"endpoint": "{}/files"}, "Books: cannot be fetched now"),  # something else answers
