@@ -1,10 +1,10 @@
-"""Find near-copies among the pairs of a distributed corpus, with MinHash in bands (Broder, 1997).
+"""Find near-copies among the rows of a distributed corpus, with MinHash (Broder, 1997).
 
-Each pair has two texts. Two pairs are near-copies if the Jaccard index of character n-grams reaches
-a threshold, both for their first texts and for their second texts. Rows with an equal band are
-candidates for an exact comparison. In each group of candidates, a row is compared with only two
-rows: the first row of the group, and the preceding row of the group. The time per row is therefore
-constant. The result depends only on the texts and their order.
+Each row has two texts. Two rows are near-copies if the Jaccard index of character n-grams reaches a
+threshold, both for their first texts and for their second texts. A row has several bands, which are
+hashes of a few MinHash values each. All rows with the same value of a band form a group. In each
+group, a row is compared exactly with only two rows: the first row and the preceding row. The time
+per row is therefore constant. The result depends only on the texts and their order.
 """
 
 from __future__ import annotations
@@ -104,10 +104,11 @@ def band_keys(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray
 
 
 def candidates(keys: np.ndarray, *order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pair entries with equal keys. Return each pair's later entry and earlier entry, as indices.
+    """Find entries to compare. Return the later and the earlier entry of each pair, as indices.
 
     Each entry is paired with the first and with the preceding entry that has the same key. No pair
-    is repeated. As in `np.lexsort`, the last array in `order` is the primary sort key.
+    is repeated. Entries with the same key are sorted by the arrays in `order`. As in `np.lexsort`,
+    the last array counts most.
 
     >>> [of.tolist() for of in candidates(np.array([5, 7, 5, 5, 5]), np.arange(5))]
     [[2, 3, 4, 3, 4], [0, 0, 0, 2, 3]]
@@ -139,7 +140,7 @@ def jaccard(one: pa.Array, other: pa.Array) -> np.ndarray:
 
 
 def near_copies(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarray:
-    """Mark the pairs of normalised texts that nearly repeat an earlier pair: bool [n]."""
+    """Mark the rows of normalised texts that nearly repeat an earlier row: bool [n]."""
     keys, found = band_keys(first, second, threshold), np.zeros(len(first), bool)
     rows = np.repeat(np.arange(len(first)), keys.shape[1])
     later, earlier = candidates(keys.ravel(), rows)
@@ -152,7 +153,7 @@ def near_copies(first: pa.Array, second: pa.Array, threshold: float) -> np.ndarr
 
 
 def reasons(ids: pa.Array) -> np.ndarray:
-    """Return the reasons for rejection, object [n], which contain the `ids` of earlier pairs."""
+    """Return the reasons for rejection, object [n], which contain the `ids` of earlier rows."""
     return np.array([f"{REPEATS_NEARLY}, id {id}" for id in ids.to_pylist()], object)
 
 
@@ -181,7 +182,7 @@ class WithNearDuplicates(beam.PTransform):
         self.prefix = duplicates.temporary_prefix(output)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find candidates in each partition, and compare them in the unit of the later row."""
+        """Find rows to compare in each partition, and compare them in the unit of the later row."""
         texts, prefix, threshold = self.texts, self.prefix, self.threshold
         if threshold is None:
             return units | beam.Map(duplicates.adding, None)

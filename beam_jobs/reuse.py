@@ -1,7 +1,7 @@
 """Reuse translations that the same model made with the same options.
 
-The sources of unfinished shards are joined with the sources of earlier shards. For the join, all
-sources are partitioned by hash and written to temporary files, as in `duplicates`.
+The sources of unfinished units are joined with the sources of shards that were translated before.
+For the join, all sources are partitioned by hash and written to temporary files (`duplicates`).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _FORM = {"translation": _TEXT, "translation_score": pa.float32()}
 _FORM |= {"translation_subwords": pa.int16(), "reason": _TEXT}
 
 Block = tuple[int, str, int, int]
-"""Rows in a file: (index of their unit, negative for earlier units, or their partition; path; first
-byte; end byte)."""
+"""Rows in a file: (number, path, first byte, end byte). The number is the index of the rows' unit,
+which is negative for earlier units, or the number of their partition."""
 
 
 def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str]) -> list[Receipt]:

@@ -217,7 +217,7 @@ class _Score(OverlappingDoFn):
         self.opening = Lock()
 
     def room(self, unit: Unit) -> int:
-        """With a model, let it begin the next shard while other scorers work on this shard."""
+        """If there is a model, let one more unit begin, so that the model does not wait."""
         return 1 if self.scoring.models else 0
 
     def make(self, unit: Unit) -> Receipt:

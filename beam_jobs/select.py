@@ -81,7 +81,7 @@ class _Decided:
     def read(
         self, unit: Unit, duplicates: np.ndarray, near: Near | None = None
     ) -> tuple[pa.Table, np.ndarray]:
-        """Return a table of ids and generators, and the reason for rejecting each row or ""."""
+        """Return a table of ids and generators, and each row's reason for rejection, or ""."""
         kept = decode(storage.read_bytes(f"{self.prefix}-{unit.index}"))
         reasons = kept[schema.REASON.name].to_numpy()
         reasons[duplicates] = REPEATS

@@ -52,7 +52,7 @@ def one_process(arguments: Sequence[str], accelerator: str | None) -> list[str]:
     """Add arguments for one worker process per machine, so that each model is loaded once.
 
     By default, Dataflow starts one process per core, and each process would load the model. The
-    added arguments give one thread per GPU, or one thread if there is no GPU, and one more thread
+    added arguments give one thread per GPU (one thread if there is no GPU), and one more thread
     that reads and writes. The user may override `--number_of_worker_harness_threads`.
     """
     if accelerator is None and runner_of(arguments) != DATAFLOW:

@@ -25,7 +25,7 @@ Hashes = tuple[np.ndarray, np.ndarray]  # hashes, uint64 [n, 2], and row numbers
 
 
 def temporary_prefix(output: str) -> str:
-    """Return a new prefix for temporary files, because a killed job may still write its files."""
+    """Return a new prefix for temporary files. A killed job may still write under its prefix."""
     return storage.join(output, HASHES, secrets.token_hex(8))
 
 

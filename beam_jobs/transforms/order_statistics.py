@@ -39,7 +39,7 @@ Targets = dict[str, list[tuple[int, int]]]  # (score, hash) at each rank, by nam
 
 ReadColumns = Callable[[Any], Columns]
 Ranks = Callable[[dict[str, int]], dict[str, list[int]]]
-"""Returns the ranks to find by score, from the numbers of rows by score. Rank 0 is the lowest."""
+"""Given the number of rows of each score, returns the ranks to find. Rank 0 is the lowest."""
 
 
 def sortable(score: np.ndarray) -> np.ndarray:

@@ -42,7 +42,7 @@ def ready(options: PipelineOptions) -> Iterator[None]:
     flink = options.view_as(FlinkRunnerOptions)
     master, endpoint = flink.flink_master, options.view_as(PortableOptions).job_endpoint
     if master in ("[auto]", "[local]"):
-        raise UserError(f"--flink_master is missing, such as localhost:8081; {_HINT}")
+        raise UserError(f"--flink_master is missing (for instance localhost:8081); {_HINT}")
     _check_cluster(master, flink)
     if not endpoint or not reachable(endpoint, timeout=10):
         raise UserError(f"no job server at {endpoint or '?'} (--job_endpoint); {_HINT}")
