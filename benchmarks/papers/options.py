@@ -40,8 +40,8 @@ class MaLSTMOptions(Options):
 
     data: InputFiles
     """Files or folders of labelled pairs: SICK, or STS. If SICK's test pairs are present, the trial
-    pairs are training pairs. Each data set of STS is split into training (40%), development (10%)
-    and test (50%)."""
+    pairs are used for training, too. Each data set of STS is split into training (40%), development
+    (10%) and test (50%)."""
     pretrain: list[InputFile] = Field(default=[])
     """Files or folders of labelled pairs to train on first. Labels may have any scale."""
     synonyms: InputFile | None = None
@@ -98,8 +98,8 @@ class ContextOptions(Options):
     """Files of contiguous text, which may be compressed."""
     format: Literal["plain", "czeng20", "lines"] = "plain"
     """plain: spaCy splits the text into sentences. czeng20: the last of six columns is a sentence.
-    lines: each line is a sentence, as in the Toronto Books Corpus. In czeng20 and lines, empty
-    lines separate documents."""
+    lines: each line is a sentence, as in the Toronto Books Corpus. In the formats czeng20 and
+    lines, empty lines separate documents."""
     decoder: Literal["gru", "bow"] = "gru"
     """gru: a layer-normalised GRU predicts each neighbour word by word. bow: all words of both
     neighbours are predicted at once."""
@@ -149,8 +149,8 @@ class SystemOptions(EmbeddingOptions):
     """Recurrent cell. torch: PyTorch's LSTM or GRU. peephole: an LSTM with peepholes (Gers et al.
     2003), as in W&G. normalised: a layer-normalised GRU. cho: the GRU of Cho et al. (2014)."""
     scramble_variant: Literal["sentences", "after_negatives"] | None = None
-    """A variant of `scramble` (W&G, footnote 5). sentences: each sentence of a pair is
-    scrambled or not by its own draw. after_negatives: negatives are chosen before words are
+    """A variant of `scramble` (W&G, footnote 5). sentences: draw for each sentence, not for each
+    pair, whether its words are shuffled. after_negatives: negatives are chosen before words are
     shuffled."""
     scramble_swaps: PositiveNumber | None = None
     """λ: `scramble` makes n swaps of two words, where n has a Poisson distribution with mean λ

@@ -33,7 +33,7 @@ class Request(NamedTuple):
         return sha256(values.encode()).hexdigest()[:32]
 
 
-FEWER = "the server gave fewer answers"
+FEWER = "the server gave fewer candidates than n"
 _LONGEST = 20_000  # characters of a candidate
 _OBJECT = re.compile(r"[^{]*({.*})[^}]*", re.DOTALL)  # a JSON object within other text
 

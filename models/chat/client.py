@@ -22,8 +22,8 @@ from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError, one_line
 
 # Maximum number of attempts for a request. If all fail, and the server answered no other request
-# meanwhile, the job ends. If the server answered one, only this request fails. After HTTP 429, a
-# request does not fail, but is tried again.
+# meanwhile, the job ends. If the server answered other requests, only this request fails. If the
+# last attempt gave HTTP 429, the request does not fail, but gets as many further attempts.
 ATTEMPTS = 6
 FIRST_PAUSE = 1.0  # seconds, doubled after each attempt
 LONGEST_PAUSE = 300.0
@@ -33,7 +33,7 @@ _STOPS = {
     403: "denies access with the key of {key}",
     404: "has no model {model}, or base_url is wrong",
 }
-_AGAIN = (408, 409, 425, 429)  # these and 5xx are retried
+_AGAIN = (408, 409, 425, 429)  # other 4xx errors are not retried
 
 
 class Clients:
@@ -49,7 +49,7 @@ class Clients:
         Thread(target=self._loop.run_forever, daemon=True).start()
 
     def ask(self, requests: Iterable[Request], keep: Callable[[Answer], None]) -> None:
-        """Send requests, and call `keep` for each answer in the event loop's thread.
+        """Send requests. The event loop's thread calls `keep` for each answer.
 
         The first error is raised, and cancels the other requests.
         """

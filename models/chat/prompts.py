@@ -51,8 +51,8 @@ class Prompt(NamedTuple):
         try:
             return str(_compiled(self.text).render(row, **more)).strip()
         except Exception as error:  # template expressions may raise anything
-            known = ", ".join([*row, *more])
-            raise UserError(f"prompt {self.name}: {one_line(error)}; names are {known}") from error
+            known = f"known names are {', '.join([*row, *more])}"
+            raise UserError(f"prompt {self.name}: {one_line(error)}; {known}") from error
 
 
 def variables(source: str, target: str, *, n: int, json: bool) -> dict[str, Any]:

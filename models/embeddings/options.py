@@ -115,8 +115,7 @@ class EmbeddingOptions(Options):
     batch_size: Count = 100
     """Number of pairs in a mini-batch. Each mini-batch is one optimiser step."""
     mega_batch: Count = 40
-    """M: number of mini-batches in a mega-batch, within which negatives are chosen. 1: within each
-    mini-batch."""
+    """M: number of mini-batches in a mega-batch. Negatives are chosen within a mega-batch."""
     negatives: Literal["other", "same", "both"] = "same"
     """A sentence's negative comes from another pair. same: from the side (first or second) of the
     sentence itself (W&G 3.2.1). other: from the opposite side. both: from either side."""
@@ -206,7 +205,7 @@ class EmbeddingOptions(Options):
         return "cosine"
 
     def open_head(self, settings: dict[str, Any]) -> Any:
-        """Build, from its settings, the head that the task trains together with the encoder."""
+        """Build the head that the task trains with the encoder, from the head's settings."""
         raise ValueError(f"head: {settings.get('name')} is for `paraloom papers`")
 
     def completed(self, encoder: Any, words: int) -> Any:

@@ -34,7 +34,7 @@ _AFTER_HYPHEN = rf"\p{{L}}\p{{N}}\s{_GAP}\p{{Po}}"
 
 _APOSTROPHES = {"fr": "left", "it": "left", "fi": "alone", "sv": "alone"}
 """Whether an apostrophe is part of the word on its left, or a separate token. In other languages,
-an apostrophe is a separate token if sacremoses splits texts, or else part of the word on its right.
+an apostrophe is a separate token if sacremoses is used, or else part of the word on its right.
 """
 _COLONS = ("fi", "sv")  # languages in which a colon between letters is part of the word
 
@@ -61,7 +61,8 @@ def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
 def equal_share(
     tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[pa.StringArray]
 ) -> float:
-    """Return the share of the first 4000 texts with equal ids from tokeniser and vocabulary."""
+    """Return the share of the first 4000 texts for which `tokenizer` and `vocabulary` give equal
+    ids."""
     rows = (row for text in texts for row in text.drop_null().to_pylist())
     if not (sentences := list(islice(rows, _COMPARED))):
         return 1.0
@@ -78,7 +79,7 @@ _LOWER = (normalizers.Replace("İ", "i"), normalizers.Lowercase())
 
 
 def _in_python(code: str) -> bool:
-    """Return whether sacremoses splits texts in the language."""
+    """Return whether sacremoses, not Moses' C++ code, tokenises the language."""
     return code in WITH_SPACING_MARKS or not _prefixes(code).is_file()
 
 

@@ -41,7 +41,7 @@ def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
 def similarity_lines(
     embed: Embed, lines: IO[bytes], out: BinaryIO, compare: Compare = cosines
 ) -> None:
-    """Write the score of the two tab-separated sentences on each line."""
+    """For each line of two tab-separated sentences, write a line with their score."""
     count = 0
     for batch in line_batches(lines):
         pairs = [line.split("\t") for line in batch]

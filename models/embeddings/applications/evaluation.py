@@ -227,7 +227,7 @@ def _pearson(x: NDArray[np.floating], y: NDArray[np.floating]) -> float:
 
 
 def _cell(found: LabelCorrelation) -> str:
-    # Pearson and Spearman are undefined together.
+    # If one of the two is undefined, both are.
     return "undefined" if np.isnan(found.pearson) else "{:.1f} / {:.1f}".format(*found)
 
 

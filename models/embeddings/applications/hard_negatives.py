@@ -90,7 +90,7 @@ class Neighbours:
 
     def nearest(self, queries: Matrix) -> tuple[NDArray[np.int64], Matrix]:
         """Return the indices and cosines of each query's k nearest vectors, both [queries, k], the
-        nearest first. k is at most 64. Index and cosine are -1 if fewer vectors were found."""
+        nearest first. k is at most 64. If fewer than k were found, the remaining entries are -1."""
         parts = [queries[at : at + _AT_ONCE] for at in range(0, len(queries), _AT_ONCE)]
         rows, scores = zip(*map(self._nearest, parts), strict=True)
         return np.concatenate(rows), np.concatenate(scores)

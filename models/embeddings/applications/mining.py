@@ -48,12 +48,11 @@ def mine(
     least: float,
     tell: Callable[[int], Any] = lambda rows: None,
 ) -> Mined:
-    """Find the pairs of unit vectors [n, dim] with a margin of at least `least`. One vector of a
-    pair is among the `k` nearest neighbours of the other vector. `tell` receives the number of
-    finished rows."""
+    """Find the pairs whose margin is at least `least`. A pair is a row of the unit vectors [n, dim]
+    and one of its `k` nearest neighbours. `tell` receives the number of finished rows."""
     n, k = len(vectors), min(k, len(vectors) - 1)
     files, means = (work / "neighbours", work / "cosines"), np.zeros(n, np.float32)
-    # Streams report a full disk. Writing to a memory-mapped file would kill the process.
+    # On a full disk, a stream raises an error. A memory-mapped file would kill the process.
     with files[0].open("wb") as near_stream, files[1].open("wb") as cosine_stream:
         for at in range(0, n, _BLOCK):
             own = np.arange(at, min(at + _BLOCK, n))
@@ -83,7 +82,8 @@ def _pairs(
     means: NDArray[np.float32],
     least: float,
 ) -> Mined:
-    """Return the pairs of a block of rows. If both rows found a pair, the first row keeps it."""
+    """Return the pairs that a block of rows found. If both rows found a pair, only the block of
+    the first row returns it."""
     theirs, cosine = near[at : at + _BLOCK], cosines[at : at + _BLOCK]
     own = np.arange(at, at + len(theirs))[:, None]
     mutual = (near[theirs] == own[:, :, None]).any(axis=2)

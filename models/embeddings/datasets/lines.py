@@ -84,7 +84,7 @@ def values_of(path: Path, fallback: str = "") -> Iterator[tuple[int, Any]]:
         lines = (_decoded(path, *line, fallback) for line in _lines(path))
         for number, row, fault in csv_rows(lines, form):
             if fault:
-                remedy = f"quote fields that contain {form!r}, or rename plain text to .txt"
+                remedy = f"quote fields that contain {form!r}, or give plain text the suffix .txt"
                 raise UserError(f"{path}, row {number}: {fault}; {remedy}")
             yield number, row
 

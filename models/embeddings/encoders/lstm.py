@@ -27,8 +27,8 @@ class LSTM(nn.Module):
     the same component of the cell. The input and forget gates depend on cₜ₋₁, and the output gate
     depends on cₜ.
 
-    On a GPU, cuDNN computes torch's cell. Otherwise `_States` computes a state once for each
-    distinct prefix.
+    On a GPU, cuDNN computes torch's cell. On a CPU, or with peepholes, `_States` computes a state
+    once for each distinct prefix.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ def build_trie(
     starts = (offsets[1:] - 1 if backward else offsets[:-1])[order]
     nodes = np.zeros(len(order), np.int64)  # node of the prefix of each sentence, in `order`
     paths, bounds = np.empty(len(rows), np.int32), [0]
-    levels = [np.zeros(0, np.int64)]  # for each node, 2³² times its parent plus its row
+    levels = [np.zeros(0, np.int64)]  # for each node, 2³² · parent + row
     reached = np.searchsorted(-lengths[order], -np.arange(lengths.max(initial=0)))
     for level, count in enumerate(reached):  # the first `count` sentences have this level
         tokens = starts[:count] - level if backward else starts[:count] + level

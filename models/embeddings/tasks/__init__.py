@@ -34,8 +34,9 @@ def train(
 ) -> dict[str, Any]:
     """Train an encoder on the task in `options`, write its folder, and return the task's metrics.
 
-    For `shards` and `vectors`, see `RunInputs`. `threads` is the number of torch's threads. When
-    the encoder's folder is safe, call `checkpoint.remove_checkpoints`.
+    For `shards` and `vectors`, see `RunInputs`. `threads` is the number of torch's threads. The
+    checkpoints remain, in case an upload of the encoder fails. `checkpoint.remove_checkpoints`
+    removes them.
     """
     if threads is not None:
         import torch

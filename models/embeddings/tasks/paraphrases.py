@@ -39,8 +39,9 @@ def train(
     """Train on the pairs of the corpus, or on `options.pairs`, and write the encoder to `folder`.
 
     Pairs with an empty side, or with equal tokens on both sides, are skipped. A call with the same
-    arguments resumes an interrupted training from `<folder>.training`, which remains. On a CPU, an
-    interruption does not change the weights. Return the metrics and evaluations of the training.
+    arguments resumes an interrupted training from `<folder>.training`. This function does not
+    remove that folder. On a CPU, an interruption does not change the weights. Return the metrics
+    and evaluations of the training.
     """
     files = options.development_files  # read first, so that an error deletes no checkpoint
     sets = read_ranking(files, "embeddings.development") if files else []

@@ -17,12 +17,12 @@ from paraloom.models.tracking import Board
 
 
 def checkpoints_of(model: Path) -> Path:
-    """Return the working folder of the training of a model folder."""
+    """Return the working folder of the training that writes the folder `model`."""
     return model.with_name(f"{model.name}.training")
 
 
 def remove_checkpoints(model: Path) -> None:
-    """Remove the working folder, if any, of a training whose model is safe."""
+    """Remove the working folder, if any. Call this after the model was saved and uploaded."""
     _remove(checkpoints_of(model))
 
 

@@ -60,7 +60,7 @@ def test_choices_are_in_order_and_as_many_as_were_asked_for() -> None:
     said = [reworded(PROMPTS[0], i) for i in range(3)]
     assert [text for text, _ in texts("reversed", n=3)] == said
     assert [text for text, _ in texts("ten", n=3)] == said
-    assert texts("one", n=2)[1] == (None, "the server gave fewer answers")
+    assert texts("one", n=2)[1] == (None, "the server gave fewer candidates than n")
 
 
 @pytest.mark.parametrize(

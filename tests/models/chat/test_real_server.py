@@ -91,7 +91,7 @@ def test_candidates_of_a_real_server(served: tuple[str, str], tmp_path: Path) ->
     assert {*table["translation"].to_pylist()} == {SAYS}
     assert receipt.rejected == {
         "cut: truncated at max_tokens": ROWS,
-        "two: the server gave fewer answers": ROWS,  # this server ignores n
+        "two: the server gave fewer candidates than n": ROWS,  # this server ignores n
     }
     used = receipt.measured(GenerateMeasurements).generators["whole"]
     assert used.requests == ROWS
