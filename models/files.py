@@ -224,8 +224,8 @@ def _lock(stream: IO[bytes], *, wait: bool) -> None:
 def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
     """Return the hexadecimal SHA-256 of a file, or of the relative paths and files in a folder.
 
-    A folder's hidden paths, its stage record, the model cards that Paraloom wrote, compiled Python
-    modules, and the relative paths in `ignored` are skipped. Digests of large files are cached.
+    In a folder, skip hidden paths, the stage record, the model cards that Paraloom wrote, compiled
+    Python modules, and the relative paths in `ignored`. Digests of large files are cached.
     """
     path = Path(path)
     if path.is_dir():

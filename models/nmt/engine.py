@@ -156,7 +156,7 @@ class Engine:
         """Wait for an idle device, and yield a function like `submit` that samples translations.
 
         `largest` is the number of sentences in the largest batch. Samples depend on the batches'
-        order. Each call loads a new translator, because a translator cannot be seeded twice.
+        order. Each sampler loads a new translator, because a translator cannot be seeded twice.
         """
         import ctranslate2
 

@@ -65,7 +65,7 @@ def chosen(options: NmtOptions) -> list[int]:
         return found
     if options.device == "cuda":
         lacking = f"{_CUBLAS} (pip install nvidia-cublas-cu12)" if found else "a CUDA device"
-        raise UserError(f"nmt.device: cuda needs {lacking}; else choose cpu or auto")
+        raise UserError(f"nmt.device: cuda needs {lacking}; without it, choose cpu or auto")
     return []
 
 

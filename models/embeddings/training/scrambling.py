@@ -12,7 +12,7 @@ from paraloom.models.embeddings.vocabulary import Tags, tag_edges
 def scrambled(
     sides: Sequence[Sentences], share: float, tags: Tags, random: np.random.Generator
 ) -> list[Sentences]:
-    """Draw a share of the pairs, and shuffle the words of both sentences of each drawn pair.
+    """Draw a share of the pairs, and shuffle the words in all sentences of each drawn pair.
 
     Tags at the ends of a sentence stay there. Trigrams are not shuffled, because the mean of their
     vectors does not depend on the order.

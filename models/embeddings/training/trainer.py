@@ -166,7 +166,7 @@ class Trainer(Generic[Batch]):
                 if progress.step == 0:
                     raise UserError(
                         f"{self.source.name}: nothing to train on: {progress.identical:,} pairs "
-                        f"are identical, {progress.empty:,} have an empty side, "
+                        f"have equal sides, {progress.empty:,} have an empty side, "
                         f"{progress.pairs:,} have no negative"
                     )
                 self.evaluate_weights()

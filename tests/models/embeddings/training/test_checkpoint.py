@@ -267,7 +267,7 @@ def test_a_model_is_trained_written_and_loaded(tmp_path: Path, shards: list[str]
 def test_nothing_to_learn_from(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"reference": ["x", ""], "translation": ["X", "y"]}), path)
-    with pytest.raises(UserError, match=r"a.parquet: nothing to train on: 1 pairs are id"):
+    with pytest.raises(UserError, match=r"a.parquet: nothing to train on: 1 pairs have eq"):
         train(SMALL, tmp_path / "model", shards=[str(path)], seed=1)
     pq.write_table(pa.table({"reference": ["x"] * 3, "translation": ["y"] * 3}), path)
     with pytest.raises(UserError, match="3 have no negative"):
