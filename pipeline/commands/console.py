@@ -24,7 +24,7 @@ class _Visible(Console):
 def binary(stream: TextIO | None, name: str) -> BinaryIO:
     """Return the binary form of the standard stream `name`, which the shell may have closed."""
     if stream is None:
-        raise UserError(f"the standard {name} is closed; redirect it to a file or a pipe")
+        raise UserError(f"the standard {name} is closed; connect it to a file or a pipe")
     return stream.buffer
 
 

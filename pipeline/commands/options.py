@@ -136,7 +136,7 @@ def beam_options(context: typer.Context, on_interrupt: str | None = None) -> Seq
 def write_json(file: str | None, results: Any) -> None:
     """Write results to the file of `--json`, if any. NaN and infinite values become null."""
     values = json.loads(to_json(results, inf_nan_mode="null", bytes_mode="base64", fallback=str))
-    if file == "-":  # ASCII output works with any encoding and contains no escape sequences
+    if file == "-":  # ASCII output works with any encoding and cannot control the terminal
         text = json.dumps(values, indent=1).replace("\x7f", "\\u007f")
         show(text, _stdout.get())
     elif file:

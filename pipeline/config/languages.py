@@ -103,7 +103,7 @@ def judge(found: Mapping[str, Spoken], codes: Mapping[str, str]) -> tuple[str, b
 def check_model(model: NmtModel, key: str, languages: Languages) -> None:
     """Compare `languages` with the languages that a model's files name, if they name any.
 
-    In errors, `key` names the model.
+    `key` is the configuration key of the model, for errors.
     """
     (source, target), wanted = model.languages, (languages.source or "", languages.target or "")
     line = f"{key}: {model.path} translates {source} into {target}, not {' into '.join(wanted)}"

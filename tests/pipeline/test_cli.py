@@ -76,7 +76,7 @@ def test_what_cannot_be_done_is_found_at_once(config: Path, tmp_path: Path, caps
 @pytest.mark.parametrize("name", ["embed", "similarity"])
 def test_a_closed_standard_stream(name: str, capsys: Capsys, monkeypatch: Patch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    said = "paraloom: the standard input is closed; redirect it to a file or a pipe"
+    said = "paraloom: the standard input is closed; connect it to a file or a pipe"
     assert refusal(capsys, name, "--model", "none") == said
     command = f"exec '{sys.executable}' -m paraloom.pipeline.cli --version 2>&-"
     done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)

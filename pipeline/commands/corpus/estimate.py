@@ -129,7 +129,7 @@ def estimate(
     requests: int = 0,
     arguments: Sequence[str] = (),
 ) -> Estimated:
-    """Run the pair stages on a sample on this machine, and extrapolate to the whole input.
+    """Run stages up to selection on a sample, on this machine, and extrapolate to the whole input.
 
     `elsewhere` contains the speed (sentences per second) and the name of another machine that will
     translate.

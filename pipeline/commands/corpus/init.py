@@ -125,7 +125,7 @@ def _free_run(name: str, out: Path) -> str:
 
 
 def find_input(files: list[str]) -> tuple[dict[str, Any], BitextPreview]:
-    """Return the keys of `input` that read the files, and the first rows of the files."""
+    """Return the keys of `input` for the files, and the first rows of the files."""
     paths = [str(Path(file).absolute()) for file in files]
     kinds = {_format(path): path for path in paths}
     if len(kinds) > 1:
@@ -207,7 +207,7 @@ def _format(path: str) -> str:
         why = next((f"line {number:,}: {fault}" for number, _, fault in rows if fault), first)
         raise UserError(
             f"{path}: is not CSV with column names in line 1 ({why}); mend the file, or set "
-            "input.format: csv to reject single rows"
+            "input.format: csv, which rejects only the invalid rows"
         )
     if line.lstrip().startswith((b"<?xml", b"<tmx", b"<!DOCTYPE tmx")):
         return "tmx"
@@ -240,9 +240,9 @@ def _is_code(word: str) -> bool:
 
 
 def _may_name_languages(names: list[str], rows: list[list[str]]) -> bool:
-    """Return whether the codes in a line name the language of at least one column.
+    """Return whether a line has no codes, or a code that fits the language of its column.
 
-    Some codes are also words, such as "no". Codes that the identifier does not know are accepted.
+    Some codes are also words, such as "no". A code that the identifier does not know always fits.
     """
 
     def is_spoken(place: int, code: str) -> bool:
@@ -274,7 +274,7 @@ def _columns(form: str, paths: list[str]) -> dict[str, str]:
 
 
 def _tmx_languages(path: str) -> tuple[str, str]:
-    """Return the two languages that most translation units have, in a tie two with English."""
+    """Return the two languages that most translation units have. In a tie, prefer English."""
     found = Counter[tuple[str, ...]]()
     for unit in READERS["tmx"].head(path)[0]:  # type: ignore[attr-defined]
         codes = sorted(name.removeprefix(_SEGMENT) for name in unit if name.startswith(_SEGMENT))

@@ -65,7 +65,7 @@ class Job:
 def read_beginnings(config: Config, command: str) -> BitextPreview:
     """Read the beginnings of the files, and check their languages.
 
-    `command` completes the error for a configuration without `input`.
+    `command` is the last word of the error about a missing `input`.
     """
     if (options := config.input) is None:
         raise UserError(f"input: is missing, so there is nothing to {command}")
@@ -82,7 +82,7 @@ def draw(pairs: pa.Table, rows: int, seed: int) -> pa.Table:
 
 
 def write_sample(config: Config, sample: pa.Table, folder: str) -> dict[str, Any]:
-    """Write a sample to a folder, and return the keys of `input` that read it."""
+    """Write a sample to a folder, and return the keys of `input` for the sample."""
     if config.is_plain_text:
         path = storage.join(folder, "sample.txt")
         lines = (f"{line}\n" for line in sample["reference"].to_pylist())
@@ -142,7 +142,7 @@ def _has_models(config: Config) -> bool:
 
 def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ranked: bool) -> Run:
     """Run stages up to `first` on this machine. If `ranked`, also run stages up to selection."""
-    # Without models, one process scores both shards, so it opens the resources only once.
+    # Without models, one process scores the two shards, so it opens the resources only once.
     one = [] if _has_models(config) else ["--direct_num_workers=1"]
     with redirect_stdout(io.StringIO()):
         made = run_stages(config, [first], arguments, base=base)

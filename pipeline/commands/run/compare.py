@@ -61,7 +61,7 @@ def command(
     ] = 0.0,
     json: JsonFile = None,
 ) -> None:
-    """Print removed, added and changed rows, which are matched by their id.
+    """Count removed, added and changed rows, and print examples. Rows are matched by their id.
 
     The order of rows and their division into files do not matter. Without --selection, all stages
     and all named selections are compared. Temporary files are written to TMPDIR.

@@ -63,7 +63,7 @@ def command(
     if selected is None and selection:
         raise UserError("judge: --selection needs --selected or --rejected")
     if selected is not None:
-        check_unused(context, "the default sample of all deciles", "generators")
+        check_unused(context, "the default sample; omit --selected or --rejected", "generators")
     with judging(run):
         found = ScoredRun(run)
         if selected is None:
@@ -78,7 +78,7 @@ def command(
             within = f"±{50 * (high - low):.0f} percentage points"
             show(f"{n:,} pairs would measure a precision of 80% to within {within}")
         show(f"{len(sample):,} pairs to judge at {server.url}")
-        show("Ctrl-C stops; every judgment is saved at once")
+        show("Ctrl-C stops; each judgment is saved immediately")
         server.serve()
         show()
         for line in judge_lines(run, found.record):

@@ -188,7 +188,7 @@ def _has_ended(under_way: UnderWay) -> bool:
 
 
 def _to_make(name: str, record: RunRecord) -> int | None:
-    """Return the number of rows that a stage reads in all, or None if it is not known yet."""
+    """Return how many rows a stage makes or rejects in all, or None if this is not known yet."""
     place, _, base = name.rpartition("/")
     before = base != "ingest" and pairs_before(base, record.config)
     read = record.derived(place).find(PairsRecord, before) if before else None
