@@ -189,7 +189,7 @@ class Sample:
         return Curve(moved, points, self.keep(selected, meaning=both[1]))
 
     def missed(self, criteria: Criteria, most: int, seed: int) -> list[dict[str, Any]]:
-        """Draw pairs that fail exactly one condition. The value `why` of a pair is the reason."""
+        """Find pairs that narrowly fail exactly one condition. Their value `why` is the reason."""
         found = sample_rows([self.pairs], criteria, most, seed)
         rows: list[dict[str, Any]] = found.to_pylist()
         for reason, fails, values, _ in conditions(found, criteria) if rows else ():

@@ -66,7 +66,7 @@ def make_release(
         if NEAR in triplets.kinds:
             if not (triplets.model or "embeddings" in current(found).stages):
                 raise UserError(
-                    f"{run}: has no encoder that finds neighbours; name an encoder with "
+                    f"{run}: has no encoder, which --triplets {NEAR} needs; name an encoder with "
                     "--triplets-model, or train one with `paraloom train-embeddings`"
                 )
             own = triplets.model or remote.localise(storage.join(run, "embeddings"))
@@ -125,7 +125,8 @@ def files_of(folder: Path) -> list[str]:
 def push(folder: Path, repo: str) -> str:
     """Upload a release to the data set `repo` on the Hub, and return the address of the data set.
 
-    A new data set is private. In an existing data set, only an earlier release is replaced.
+    A new data set is private. An existing data set must contain an earlier release, or no files
+    but a README.
     """
     from huggingface_hub import HfApi
 

@@ -59,14 +59,14 @@ class TripletOptions:
     bounds: Bounds = field(default_factory=Bounds)
 
     def check(self, language: str) -> None:
-        """Raise UserError for unknown kinds, and for English-only kinds in other languages."""
+        """Raise UserError for unknown kinds, for wrong bounds, or if a kind needs English."""
         if unknown := set(self.kinds) - {*KINDS}:
             raise UserError(f"--triplets {min(unknown)}: choose among {', '.join(KINDS)}, all")
         if not self.bounds.min_score <= min(self.bounds.max_score, 1 - self.bounds.relative_margin):
             raise UserError("--min-score: is above the limit of --max-score or --relative-margin")
         changes = [kind for kind in self.kinds if kind in CHANGES]
         if changes and language != "en":
-            raise UserError(f"--triplets: use {NEAR}; kinds for English only: {', '.join(changes)}")
+            raise UserError(f"--triplets {', '.join(changes)}: for English only; use {NEAR}")
 
     def neighbours(self) -> str:
         """Return the names of the models that find neighbours, or "" without the kind `near`."""

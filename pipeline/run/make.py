@@ -150,7 +150,7 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
 
 @contextmanager
 def _errors_of(config: Config, place: str) -> Iterator[None]:
-    """If `place` is a named selection, let errors name the selection and the keys that it sets."""
+    """If `place` is a named selection, let errors write its keys as `select.named.NAME.KEY`."""
     try:
         yield
     except UserError as error:

@@ -59,7 +59,7 @@ def of_similarities(values: np.ndarray, pairs: str) -> Iterator[str]:
     if len(values) and not values.any():
         yield (
             f"score: paragram_similarity of {pairs} is 0; use word vectors for their language, "
-            "in the same upper or lower case"
+            "with lower-case words"
         )
 
 

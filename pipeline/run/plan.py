@@ -119,7 +119,7 @@ def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[Plann
 
 
 def outdated(steps: Sequence[PlannedStage]) -> set[str]:
-    """Find finished stages whose key has changed, or that depend on such or unfinished stages."""
+    """Find finished stages whose key has changed, or that need an outdated or unfinished stage."""
     runs = dict.fromkeys(step.run for step in steps)
     found = {run.path(name) for run in runs for name in run.records}
     finished = set(found)
@@ -134,10 +134,10 @@ def outdated(steps: Sequence[PlannedStage]) -> set[str]:
 
 
 def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
-    """Copy a result with this key between the run's folder and `rounds/1`, and return its record.
+    """Copy a result with this key from `rounds/1` to the run's folder, or the other way round.
 
-    Both folders use the same keys, so a change of `loop.rounds` repeats no work. Return None if the
-    other folder has no such result.
+    Both folders use the same keys, so a change of `loop.rounds` repeats no work. Return the
+    result's record, or None if there is no such result.
     """
     if stage.copy is None or run.place not in ("", "rounds/1"):
         return None

@@ -108,7 +108,7 @@ _PAIR_MODELS = "sentence_model cross_encoder_model wordnet spacy forward_model"
 
 
 class ScoringModelRecord(StageRecord, stage=_PAIR_MODELS):
-    """The record of a model that scores pairs."""
+    """The record of a model, or of WordNet, that a scorer uses."""
 
     model: UsedModel = UsedModel()
 
@@ -201,11 +201,11 @@ class EvaluatedSet(Lenient):
 
 
 class EvaluatedGroup(Lenient):
-    """The results on the data sets of SICK, or of one year of STS."""
+    """The results on a group of data sets: a year of STS, STS Benchmark, or SICK."""
 
     data_sets: dict[str, EvaluatedSet]
     missing: list[str] = []
-    mean: dict[str, Correlation] | None = None  # by name of the model; only for STS
+    mean: dict[str, Correlation] | None = None  # by name of the model; only for a year of STS
 
 
 class Evaluation(Lenient):
@@ -261,7 +261,7 @@ class RunRecord(Lenient):
     def roll_up(self) -> dict[str, Any]:
         """Return the content of manifest.json.
 
-        The stages lack `reads`, and values that the run's own record also contains.
+        Stages lack `reads`, and the values that the manifest contains once for the whole run.
         """
         stages = {}
         for name, of in self.stages.items():

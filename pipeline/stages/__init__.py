@@ -147,7 +147,7 @@ def pairs_before(stage: str, config: Config) -> str:
 
 
 RANKED = "bucket"
-"""The stage whose pairs selection, judging and the report read."""
+"""Selection, judging and the report read the pairs of this stage."""
 
 RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
 """The stages that every derived run repeats."""

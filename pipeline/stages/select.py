@@ -87,7 +87,7 @@ def _hashed_ids(of: Iterable[Receipt]) -> Iterator[np.ndarray]:
 
 
 def _common(earlier: np.ndarray, blocks: Iterable[np.ndarray]) -> int:
-    """Count the hashes in `blocks` that are in `earlier`. Sort `earlier` only once."""
+    """Count the hashes in `blocks` that are in `earlier`."""
     known = np.sort(earlier)
     found = (known.searchsorted(of, "right") > known.searchsorted(of) for of in blocks)
     return int(sum(map(np.count_nonzero, found)))

@@ -177,7 +177,7 @@ def test_a_damaged_corpus(run: Path, harm: str, capsys: Capsys) -> None:
         (["--held-out", "0.99999"], "--held-out 0.99999: leaves no rows for the split train"),
         (["--triplets", "near", "--min-score", "0.9"], "--min-score: is above the limit"),
         (["--triplets", "far"], "--triplets far: choose among near, number, negation"),
-        (["--triplets", "near"], "has no encoder that finds neighbours; name an encoder with --"),
+        (["--triplets", "near"], "has no encoder, which --triplets near needs; name an encoder"),
         (["--triplets", "near", "--triplets-model", "/nowhere"], "/nowhere: cannot be read"),
     ],
 )
