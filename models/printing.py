@@ -67,7 +67,7 @@ class Lossy:
 
 @contextmanager
 def nothing_printed() -> Iterator[None]:
-    """Discard the standard output of C libraries in the block."""
+    """While the block runs, discard what C libraries print on standard output."""
     flush, kept = ctypes.CDLL(None).fflush, os.dup(1)
     with Path(os.devnull).open("wb") as nothing:
         flush(None)

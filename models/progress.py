@@ -43,7 +43,7 @@ class Meter:
         self._printed = time.monotonic()
 
     def set(self, done: float, *, total: float | None = None, **fields: Any) -> None:
-        """Set the number of finished items, their total, and a `note` that follows the rate."""
+        """Set the number of finished items, the number of all items, and a `note` to show."""
         self._bar.update(self._task, completed=done, total=total, **fields)
         if self._bar.disable and time.monotonic() - self._printed >= _LINE_EVERY:
             self._printed = time.monotonic()

@@ -18,7 +18,7 @@ from paraloom.models.nmt.families.fairseq import SENTENCEPIECE
 from paraloom.models.nmt.options import NmtTrainingOptions
 
 _COLUMNS = ["id", "source", "reference"]
-_LONGEST = 200  # subwords per side; longer pairs are rarely translations of each other
+_LONGEST = 200  # subwords per side; longer sides are rarely translations of each other
 _SENTENCES_FOR_PIECES = 1_000_000  # number of sentences on which SentencePiece is trained
 
 
@@ -31,7 +31,7 @@ class HeldOut:
 
 
 def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
-    """Select `size` pairs by the hashes of their ids, but at most a tenth of all pairs.
+    """Select up to `size` pairs, but at most a tenth of all pairs, by the hashes of their ids.
 
     The order of the pairs does not matter. No sentence occurs in two selected pairs.
     """
@@ -100,7 +100,7 @@ def train_subwords(
     """Train one SentencePiece model (BPE) on all texts, or on every k-th line of large texts. On
     small texts, the model has fewer pieces than `options.pieces`."""
     pieces, path = options.pieces, folder / SENTENCEPIECE
-    # Given files, SentencePiece would draw random lines, and store paths and its thread count.
+    # SentencePiece would draw random lines from files, and store their paths and its thread count.
     step = -(-sum(1 for _ in _lines(texts)) // _SENTENCES_FOR_PIECES)
     while True:
         try:

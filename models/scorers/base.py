@@ -14,7 +14,7 @@ class Resource:
 
     name: str
     """Also the name of the function's parameter, of the keyword argument of `PairScorer`, and of
-    the stage that makes the resource. A plug-in's resource has a key in `score.resources`."""
+    the stage that makes the resource. For a plug-in, the name is a key in `score.resources`."""
     open: Callable[[Path], Any]  # loads the resource from a file or folder
     remedy: str  # end of the message "<scorer> needs …" if the resource is missing
     open_int8: Callable[[Path], Any] | None = None  # loads a model with 8-bit weights on a CPU

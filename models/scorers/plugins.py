@@ -32,7 +32,10 @@ class ScorerSource:
     def load(self) -> Scorer:
         """Load the scorer that a package declares as an entry point in `GROUP`."""
         if self.name not in (points := installed()):
-            raise UserError(f"scorer {self.name!r} is neither in Paraloom nor a plug-in ({GROUP})")
+            raise UserError(
+                f"scorer {self.name!r} is neither in Paraloom nor in an installed package "
+                f"(entry point group {GROUP})"
+            )
         point = points[self.name]
         return _loaded(f"{self.name} ({point.value})", point.load)
 

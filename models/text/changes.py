@@ -25,7 +25,7 @@ _MUTUAL = re.compile(r"(meet|met|marr|kiss|hug|embrac|fac|resembl|match|equal|fi
 
 
 Antonyms = Mapping[str, Mapping[str, Sequence[str]]]
-"""Antonyms by tag (`JJ`, `NN`, `NNS`) and word, sorted from best to worst."""
+"""Antonyms by tag (`JJ`, `NN`, `NNS`) and word, most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)

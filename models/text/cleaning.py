@@ -30,8 +30,8 @@ CLEANERS: dict[str, tuple[str, Callable[[str], str]]] = {
     "whitespace": (_BREAK, partial(re.compile(f" *{_BREAK}(?: |{_BREAK})*").sub, " ")),
     "nfc": ("[\u0300-\U0010ffff]", partial(normalize, "NFC")),  # NFC does not change other texts
 }
-"""Kinds of cleaning in the order of their application. Each kind has a function that cleans a text,
-and a pattern (RE2 and Python) that matches the texts to clean."""
+"""Kinds of cleaning in the order of their application. Each kind has a pattern (RE2 and Python)
+that matches the texts to clean, and a function that cleans a text."""
 
 
 def clean(text: pa.StringArray, changed: Mapping[str, np.ndarray]) -> pa.StringArray:

@@ -95,7 +95,7 @@ def as_text(stream: io.BufferedReader, path: Path | str) -> io.BufferedReader:
             error when a truncated or corrupt part is read.
     """
     if Path(path).is_fifo():
-        raise UserError(f"{path}: is a pipe; give a file, because it is read more than once")
+        raise UserError(f"{path}: is a pipe, which cannot be read twice; give a file")
     head = stream.peek(_SEEN)
     for kind, magic in _PACKED.items():
         if re.match(magic, head):
@@ -177,7 +177,7 @@ def _zstd(stream: io.BufferedReader) -> Iterator[bytes]:
 
 
 def _streams(new: Callable[[], Any], stream: io.BufferedReader) -> Iterator[bytes]:
-    """Decompress concatenated streams. The standard library would ignore later damaged streams."""
+    """Decompress concatenated streams. `lzma` and `bz2` may ignore damage after the first one."""
     data = stream.read1(CHUNK)
     while data:
         decoder = new()
@@ -286,10 +286,10 @@ def csv_delimiter(head: bytes, *, named: bool = False) -> str | None:
     """Guess the delimiter of a CSV file from its first `CHUNK` bytes. Return None if it is not CSV.
 
     The first line may name the delimiter, as in `sep=;`. `named` means that the file is known to be
-    CSV, for example by its name. Without `named`, it may be text with commas in sentences, so it is
-    CSV only if line 1 has column names, all rows have the same number of columns, and the delimiter
-    is a comma or a semicolon. The last column may be unnamed, because some programs end each row
-    with a delimiter.
+    CSV, for example by its name. Without `named`, the file may be text with commas in sentences. It
+    then counts as CSV only if line 1 has column names, all rows have the same number of columns,
+    and the delimiter is a comma or a semicolon. The last column may be unnamed, because some
+    programs end each row with a delimiter.
     """
     text = head.decode(errors="replace")
     if found := _SEPARATOR.match(text):

@@ -120,7 +120,7 @@ class Spoken(NamedTuple):
     share: float  # share of rows in `language` with a probability of at least `PLAIN`
     other: float | None
     """Share of rows in the requested language with a probability of at least `POSSIBLE`, or None if
-    the identifier may not know this language."""
+    it is uncertain whether the identifier knows this language."""
 
 
 PLAIN, POSSIBLE = 0.5, 0.02

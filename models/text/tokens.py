@@ -16,9 +16,9 @@ from paraloom.models.errors import UserError, one_line
 from paraloom.models.languages import ENGLISH, is_unspaced, short_code
 from paraloom.models.text.files import is_text
 
-# Most English sentences are plain: they have words, numbers, commas, apostrophes and a final mark.
-# Moses' tokens of plain sentences begin exactly after white space and at marks, so NumPy can split
-# whole columns. A sentence whose last word may be an abbreviation (Mr.) is not plain.
+# Most English sentences are plain: they have only words, numbers, commas, apostrophes and a final
+# mark. Moses' tokens of plain sentences begin exactly after white space and at marks, so NumPy can
+# split whole columns. A sentence whose last word may be an abbreviation (Mr.) is not plain.
 _MARKS = b",'.?!"
 _WORD = r"(?:[A-Za-z]+(?:-[A-Za-z]+)*(?:'[A-Za-z]+)?|[0-9]+)"
 _NO_ABBREVIATION = r"(?:[A-Za-z]+-)*(?:[a-z]{4,}|[a-z]{2}[a-uw-z]|[a-z][a-rt-z])"

@@ -20,8 +20,8 @@ def same_names(pairs: PairText) -> np.ndarray:
     """Return 1 if each name also occurs on the other side, else 0: float32 [n].
 
     A name is a capitalised word inside a sentence. Its inflection and letter case may differ on the
-    other side. Titles have no names: texts in capitals, and texts with at least four words of four
-    or more letters, all of which are capitalised. In German, all nouns count as names.
+    other side. Titles have no names. A title is in capitals, or has at least four words of four or
+    more letters, all capitalised. In German, all nouns count as names.
     """
     sides = (pairs.reference_text, pairs.translation_text)
     some = pc.or_(*(pc.match_substring_regex(side, _SOME) for side in sides))

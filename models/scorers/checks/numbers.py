@@ -23,7 +23,7 @@ _DIGITS = re.compile(
     r"(\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3}){2,}|\d+)(?:[.,](\d+))?"
     r"(?:%|([백천만억조]*)([^\x00-`{-\x7f\d백천만억조]*))"  # "5kg" and "5마리" are 5
 )
-_SPLIT = re.compile(r"(?<=\d) (,) (?=\d{3}\b)|(?<=\d) (\.) (?=\d)")  # tokens of one number
+_SPLIT = re.compile(r"(?<=\d) (,) (?=\d{3}\b)|(?<=\d) (\.) (?=\d)")  # as in "1 , 000", "3 . 5"
 _BETWEEN = re.compile(r"[-–:/ ]")  # as in twenty-five, 1990-95, 8:30
 
 

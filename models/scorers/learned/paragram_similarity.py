@@ -33,7 +33,7 @@ def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
     for start in range(0, len(pairs), _ROWS):
         r = _sums(pairs.reference, vectors, start)
         t = _sums(pairs.translation, vectors, start)
-        # Products in float64 make the cosine of equal sums exactly 1.
+        # With `rr * tt` in float64, the cosine of equal sums is exactly 1.
         rt, rr, tt = (
             np.einsum("nd,nd->n", x, y).astype(np.float64) for x, y in ((r, t), (r, r), (t, t))
         )

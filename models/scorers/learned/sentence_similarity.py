@@ -21,8 +21,8 @@ from paraloom.models.text.tokens import PairText
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
-_BATCH = {"cpu": 32, "cuda": 256}  # texts per batch, by device
-_ON_GPU = 1024  # texts per batch for sentence vectors on a GPU
+_BATCH = {"cpu": 32, "cuda": 256}  # texts or pairs per batch; on a GPU only pairs
+_ON_GPU = 1024  # texts per batch on a GPU
 _CHARACTERS = 16_384  # characters per batch in CTranslate2, including padding
 
 
@@ -112,7 +112,7 @@ def _in_batches(
     model: Any, work: Callable[[list[Any]], np.ndarray], items: list[Any], lengths: list[int]
 ) -> np.ndarray:
     """Apply `work` to all items. If CTranslate2 computes the model, threads apply `work` to batches
-    of similar length. Otherwise sentence-transformers makes the batches, in one call of `work`."""
+    of similarly long items. Otherwise sentence-transformers makes batches in one call of `work`."""
     from paraloom.models.scorers.fast_networks import parallel
 
     if not (threads := parallel(model)) or not items:

@@ -15,7 +15,7 @@ from paraloom.models.text.vectors import WordVectors, load_vectors
     resource=Resource(
         name="idf",
         open=load_vectors,
-        remedy="the IDF of words: set score.idf to a file, or to null to count reference words",
+        remedy="the IDF of words: set score.idf to a file, or to null to count words in references",
     ),
 )
 def mean_idf(pairs: PairText, idf: WordVectors) -> np.ndarray:

@@ -63,7 +63,7 @@ def shared_ngrams(sides: tuple[TokenIds, TokenIds], words: int, n: int) -> np.nd
     key = key[rows[: len(key)] == rows[n - 1 :]]
     key.sort()
 
-    # In `key`, equal n-grams of a row are adjacent. N-grams of the reference come first.
+    # In `key`, equal n-grams of a row are adjacent: first the reference's, then the translation's.
     differ = np.append(key[:-1] ^ key[1:], 2)  # 0: same n-gram and side; 1: only the side differs
     last = np.flatnonzero(differ == 1)
     shared = np.bincount(key[last] >> (bits + 1), minlength=count)

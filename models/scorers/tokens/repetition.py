@@ -1,4 +1,4 @@
-"""Repeated phrases in a translation, which translation models produce when decoding loops."""
+"""Repeated phrases in a translation, a sign that the translation model ran into a loop."""
 
 import numpy as np
 import pyarrow.compute as pc
@@ -21,8 +21,9 @@ def repetition(pairs: PairText) -> np.ndarray:
     [n].
 
     Values are in [0, 1). A translation without tokens has the value 0. A phrase has 1 to 50
-    tokens, not only punctuation. The repeats of a phrase count if they have at least 3 tokens, or 6
-    in languages without spaces. In "very very", the only repeat has 1 token and does not count.
+    tokens, not only punctuation. The repeats of a phrase count if together they have at least 3
+    tokens, or 6 in languages without spaces. In "very very", the only repeat has 1 token and does
+    not count.
     """
     side, least = pairs.translation, _LEAST[is_unspaced(pairs.language)]
     ids, rows = side.ids, side.rows

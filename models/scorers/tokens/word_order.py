@@ -15,9 +15,9 @@ from paraloom.models.text.tokens import PairText
 def word_order(pairs: PairText) -> np.ndarray:
     """Return Kendall's tau of the positions of the shared tokens: float32 [n] in [-1, 1].
 
-    The value is 1 if the shared tokens have the same order on both sides or fewer than two tokens
-    are shared, and -1 if the order is the opposite. The k-th occurrence of a token on one side is
-    matched with the k-th occurrence on the other side.
+    The value is 1 if the shared tokens have the same order on both sides, and -1 if they have the
+    opposite order. It is also 1 if fewer than two tokens are shared. The k-th occurrence of a token
+    on one side is matched with the k-th occurrence on the other side.
     """
     rows, positions = _shared(pairs)
     shared = np.bincount(rows, minlength=len(pairs))

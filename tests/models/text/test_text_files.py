@@ -53,7 +53,7 @@ def test_a_lone_surrogate_of_utf_16_is_invalid_utf_8_in_its_row(tmp_path: Path) 
 def test_a_pipe_is_no_empty_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     descriptor = os.open(tmp_path / "pipe", os.O_RDWR)  # so that opening it does not wait
-    with refuses("pipe: is a pipe; give a file, because it is read more than once"):
+    with refuses("pipe: is a pipe, which cannot be read twice; give a file"):
         read(tmp_path / "pipe")
     os.close(descriptor)
 
