@@ -94,9 +94,9 @@ def _set(values: dict[str, Any], change: str) -> None:
 def _with_variables(values: dict[str, Any]) -> Config:
     """Make a configuration in which the value of the environment variable NAME replaces `${NAME}`.
 
-    `Config.written` contains `${NAME}` itself, or the value if a key with this variable (such as
-    a language code) rejects the text. Variables in the last part of `run` are always replaced,
-    because cards show this part.
+    `Config.written` contains `${NAME}` itself, or the value if a key with this variable does not
+    accept the text `${NAME}` (for instance, because it is no language code). Variables in the last
+    part of `run` are always replaced, because cards show this part.
     """
     shown: dict[str, str] = {}
 

@@ -55,7 +55,7 @@ def join(
     own: Mapping[str, ScorerRecord],
     where: Sequence[Predicate] = (),
 ) -> JudgedPairs:
-    """Join judgments with their pairs' scores. `shards` are the shards of the stage `bucket`.
+    """Join judgments with their pairs' scores. `shards` contain the columns `scores`.
 
     A pair's label is the mean of its judges' labels. A pair counts if its sides differ and its
     first row meets `where`. `own` contains scorers that are not built in.

@@ -79,9 +79,9 @@ class JudgedRecord(StageRecord, stage="judged"):
 def recommend(scores: Mapping[str, ScoreAgreement], wanted: float) -> Cut | None:
     """Among the cuts that reach the precision `wanted`, return the cut with the most rows.
 
-    Among cuts with the same percentage of rows, the most precise cut is returned. If no cut reaches
-    the precision, the cut whose interval has the highest lower end is returned. If no cut contains
-    judged pairs, the result is None.
+    Rows are compared in whole percent of all rows. Among equal cuts, the most precise cut is
+    returned. If no cut reaches the precision, the cut whose interval has the highest lower end is
+    returned. If no cut contains judged pairs, the result is None.
     """
     total = max((sum(of.rows) for of in scores.values()), default=0)
 

@@ -158,7 +158,8 @@ def encoder_card(
 def _used_data_sets(
     view: RunRecord, corpus: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
 ) -> list[str]:
-    """Return the evaluation data sets that also served to train, or to choose pairs or a round."""
+    """Return the evaluation data sets that were also used to train, or to choose an epoch, a round
+    or pairs."""
     paths = list(options.files().values())
     if corpus.config.select.by == "auto" or "loop" in view.stages:
         paths += corpus.config.select.labelled_paths

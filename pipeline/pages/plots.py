@@ -77,8 +77,8 @@ def axes(scores: Collection[str], limited: Sequence[str]) -> tuple[str, str] | N
     """Choose a score of wording and a score of meaning, preferably among the scores in `limited`.
 
     `limited` contains the scores that the selection restricts. A score in `limited` that does not
-    measure wording counts as a score of meaning. If no score measures wording or meaning, another
-    score is used. With fewer than two scores, the result is None.
+    measure wording counts as a score of meaning. If there is no score of one of the two kinds,
+    another score is used. With fewer than two scores, the result is None.
 
     >>> axes(["unigram_f1", "word_order", "translation_score"], ["word_order"])
     ('unigram_f1', 'word_order')

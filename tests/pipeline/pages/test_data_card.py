@@ -142,7 +142,8 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "It covers the 4,360 scored pairs",
         "HTML entities in 1,234, characters not in NFC in 5",
         "texts are equal. Near-copies were rejected, too.",
-        "pairs of German sentences that should have the same meaning. A pair is the German side",
+        "pairs of German sentences that should have the same meaning. A pair is the German "
+        "sentence of a row",
         "German translation of `source` by the translation model",
         "| bucket | 360 | 4,360 | odd (4,000) |",
         "| ingest | 400 | 360 | empty reference (30); a reason",
@@ -178,7 +179,7 @@ def test_a_corpus_of_language_models_names_them_and_no_server(made_run: MadeRun)
     assert "sesame" not in text
     record["stages"]["back_translate"] = {"model": {"path": "/sesame/cs-en", "sha256": "5a"}}
     text = words(record)
-    assert "a machine translation of the foreign side or a candidate of a language model" in text
+    assert "translation of the foreign sentence or a candidate of a language model" in text
     assert "of the translation model and of the language models." in text
     assert "English sentence from the generator named in `generator`" in text
 

@@ -63,7 +63,7 @@ def test_huggingface_hub_reads_it_as_written(
     pearson = results["groups"]["STS 2015"]["mean"]["word-avg"]["pearson"]
     found = {(r.dataset_name, r.metric_type): r.metric_value for r in read.eval_results or []}
     assert found["STS 2015 (mean of 2 data sets)", "pearson_cosine"] == round(pearson / 100, 6)
-    assert "choose its epoch or its pairs: STS 2012 MSRpar.\n" in text
+    assert "choose its epoch, round or pairs: STS 2012 MSRpar.\n" in text
     assert "on 40 examples" in text
     sum_ = digest(tmp_path / "pairs.tsv")
     assert f"| `embeddings.pairs[0].paths[0]` | `pairs.tsv` | `{sum_}` |" in text
@@ -204,8 +204,8 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         "license: cc-by-4.0 ",
         "# a-round-2: English sentence encoder",
         "| numbers in a vector | 300 | | vocabulary | 1,234 words |",
-        "the corpus of the run `a`, round 2 (1,234 pairs). One side is the English side of a "
-        "bitext. The other side is a machine translation of the German side. Selection: "
+        "the corpus of the run `a`, round 2 (1,234 pairs). A pair is the English sentence of "
+        "a row of bitext and a machine translation of the German sentence. Selection: "
         "deciles 3–4 of `length_ratio`; pairs with equal",
         "Run `a`, seed 7. Packages: torch 2.1. |",
         "| `embeddings.development` | `dev.tsv` | `de` | | PARAGRAM vectors of the run | | `77` | "
@@ -246,7 +246,7 @@ def test_language_models_that_made_the_pairs_are_named() -> None:
     record = {"config": {"run": "a", "input": {"source_language": "de"}}, "stages": stages}
     text = text_of(settings(NATIVE), record)
     for said in (
-        "The other side is a candidate of a language model. Selection",
+        "row of bitext and a candidate of a language model. Selection",
         "- Generator `a`: the model `owner/tiny` (the server names it `tiny@main`), asked",
         "; terms of its outputs: CC0. - Generator `b`: the model `big-2026`, asked",
         "`Paraphrase.`; terms of its outputs: not stated in the configuration. ",
@@ -256,7 +256,7 @@ def test_language_models_that_made_the_pairs_are_named() -> None:
     assert "Generator" not in text_of(settings(NATIVE, pairs=[{"paths": ["mine.tsv"]}]), record)
     stages["back_translate"] = {"model": {"path": "me/cs-en", "sha256": "5a"}}
     text = text_of(settings(NATIVE), record)
-    assert "a machine translation of the German side or a candidate of a language model." in text
+    assert "translation of the German sentence or a candidate of a language model." in text
 
 
 def evaluated(
@@ -318,7 +318,7 @@ def test_data_that_chose_an_epoch_deciles_or_a_round(path: str, names: list[str]
     stages = {"loop": loop} if use == "rounds" else {}
     text, index = evaluated(sets, {"word-avg": 50.0}, values, select, **stages)
     used = names if use != "none" else []
-    said = f"choose its epoch or its pairs: {', '.join(used)}.\n" in text
+    said = f"choose its epoch, round or pairs: {', '.join(used)}.\n" in text
     assert said == bool(used)
     tests = {result["dataset"]["name"] for result in index}
     assert {f"{group} {name}" for group, of in sets.items() for name in of} - tests == set(used)
@@ -336,7 +336,7 @@ def test_data_that_chose_the_deciles_of_a_named_selection() -> None:
     stages = {"evaluate": {"results": {"models": ["word-avg"], "groups": groups}}}
     record = record_of({"config": config, "stages": stages})
     text = card.encoder_card(record, settings(NATIVE), corpus=record.derived("selections/x"))
-    assert "choose its epoch or its pairs: STS 2014 OnWN.\n" in text
+    assert "choose its epoch, round or pairs: STS 2014 OnWN.\n" in text
 
 
 @pytest.mark.parametrize(("exclude", "tasks"), [(False, None), (True, ["STS14"])])
