@@ -194,7 +194,9 @@ def _blocks(path: Path) -> Iterator[_Words]:
                 raise UserError(f"{path}: not word vectors: a word does not end")
             data = rest + more
     promised = int(first[1]) if first else found
-    if not found or found != promised:
+    if not found:
+        raise UserError(f"{path}: has no word vectors")
+    if found != promised:
         raise UserError(f"{path}: line 1 announces {promised:,} words, but there are {found:,}")
     if all_zero:
         raise UserError(f"{path}: all vectors are zero")

@@ -78,6 +78,7 @@ def test_words_are_only_words(tmp_path: Path) -> None:
     ("data", "message"),
     [
         ("", "has no word vectors"),
+        ("0 2\n", "has no word vectors"),
         ("4 2\n" + TEXT, "line 1 announces 4 words, but there are 3"),
         ("3 3\n" + TEXT, r"word 1: b'the 0.5 -1.25' is not a word with 3 numbers"),
         (TEXT + "dog 1 2 3\n" + TEXT, "word 4: b'dog 1 2 3' has more than 2 numbers"),

@@ -170,7 +170,7 @@ def test_rounds_stand_side_by_side(made_run: MadeRun) -> None:
 
 def test_pairs_on_either_side_of_the_selection(made_run: MadeRun, record: dict[str, Any]) -> None:
     text = document(made_run.folder, record)
-    assert ">10 pairs that just missed the corpus<" in text
+    assert ">Pairs that just missed the corpus: 10<" in text
     why = "not trigram_overlap|outside the selected deciles of unigram_f1: |more tokens than "
     assert len(re.findall(f"<br/>({why})", text)) == 10
 
