@@ -59,6 +59,8 @@ class LabelledPairs:
 def read_sts(*paths: Path | str) -> list[LabelledPairs]:
     """Read STS data sets from files and folders. A folder may contain one folder per year.
 
+    These files are read:
+
     - `<name>.tsv` with the columns score, sentence, sentence. Rows without a score are omitted.
     - `<name>.csv` with the same columns, separated by commas.
     - `<name>.csv` of the STS Benchmark, with seven or more tab-separated columns.

@@ -20,7 +20,7 @@ _TINY = 1e-30  # added because roots of zeros and denormals are slow; much less 
 
 
 def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
-    """Copy an array to a device. A copy to a GPU is asynchronous, from pinned memory."""
+    """Return an array as a tensor on a device. A copy to a GPU is asynchronous."""
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 

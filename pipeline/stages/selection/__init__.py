@@ -7,7 +7,10 @@ from paraloom.pipeline.run.run import Run
 
 
 def resolve_auto(record: RunRecord | Run) -> SelectOptions:
-    """Return the options of `select`. The chosen score and deciles replace `auto` and `judged`."""
+    """Return the options of `select`. The chosen score and deciles replace `auto` and `judged`.
+
+    If each source has only one candidate, `per_source` is `all`.
+    """
     select = record.config.select
     found, judged = record.find(AutoSelectRecord), record.find(JudgedRecord)
     if record.config.nmt.candidates == 1 and not record.config.generators:
