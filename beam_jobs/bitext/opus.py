@@ -79,7 +79,7 @@ def _look_up(corpus: str, version: str | None, codes: tuple[str, str]) -> tuple[
         return version, known[version]["url"]
     raise UserError(
         f"input.paths: OPUS has {', '.join(sorted(known)) or 'no version'} of {corpus} for "
-        f"{codes[0]} and {codes[1]}; write a version as {corpus}@v1; "
+        f"{codes[0]} and {codes[1]}; versions are named as in {corpus}@v1; "
         "https://opus.nlpl.eu lists all corpora"
     )
 

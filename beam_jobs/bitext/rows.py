@@ -22,7 +22,7 @@ _TEXT = 1_000  # characters of a rejected row that are stored
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """Configuration keys of `input` about the columns, and about the part of a data set to read."""
+    """Configuration keys of `input` that readers use, besides the format and the paths."""
 
     columns: Mapping[str, str] = field(default_factory=dict)  # column -> name in the file
     keep: tuple[str, ...] = ()

@@ -71,7 +71,8 @@ def localise(path: str) -> str:
 
 
 def publish(folder: Path, path: str) -> None:
-    """Upload a local folder to a remote `path`, remove other files there, and keep a local copy."""
+    """Upload a local folder to a remote `path`, remove other files there, and keep a local copy.
+    If `path` is local, do nothing."""
     if not storage.is_remote(path):
         return
     files = {}

@@ -51,7 +51,7 @@ def _check_replaceable(file: Path) -> None:
 def check_unused(context: typer.Context, partner: str, *options: str) -> None:
     """Raise a UserError if the user gave an option that has no effect without `partner`.
 
-    `options` are names of parameters, such as `source_language`.
+    Call this if `partner` is missing. `options` are names of parameters, such as `sentence`.
     """
     for name in options:
         source = context.get_parameter_source(name)

@@ -22,7 +22,7 @@ version = VERSIONS["back_translate"]
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the decoding options, and the digest of the model in `nmt.model`."""
+    """Return the options on which translations depend, and the digest of `nmt.model`."""
     options, model = run.config.nmt, backward(run)
     more: list[Any] = [options.several()] if options.several() else []
     more += [run.config.seed] if options.sampling else []
@@ -38,7 +38,7 @@ def make(run: Run, key: str) -> BackTranslateRecord:
 
 
 def check(config: Config) -> None:
-    """Check that the model can be used, and that `nmt.reuse` names a run."""
+    """Check that `nmt.reuse` names a run, and that the model can be used."""
     done = storage.exists(storage.join(config.run, "back_translate", STAGE_RECORD))
     # The run in `nmt.reuse` may be deleted as soon as this stage is finished.
     if (other := config.nmt.reuse) and not done and not is_run(other):

@@ -8,7 +8,7 @@ fork takes milliseconds. The server itself starts no threads, so no lock is held
     launcher  <--(exit code)--  the pipe, from the fork server
 
 The standard library's fork server is not used, because its workers run the launcher's main module
-again, and because a launcher that is killed leaves a temporary folder.
+again, and because it leaves a temporary folder if the launcher is killed.
 """
 
 import gc

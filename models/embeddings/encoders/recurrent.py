@@ -32,8 +32,8 @@ class Recurrent(TokenEncoder):
             outputs at the nodes of a trie, [nodes, dim], and the trie (`PrefixTrie`), in which
             equal beginnings of sentences share nodes.
         pooling: how the outputs of a sentence are reduced to one vector.
-        combination: how the outputs of two directions are combined (W&G 4.2). `tanh` is a layer
-            tanh(W [forward; backward] + b) from two vectors of length h to one vector of length h.
+        combination: how the outputs of two directions are combined (Wieting & Gimpel 2017, 4.2).
+            `tanh` is a layer tanh(W [forward; backward] + b), from two vectors of length h to one.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ class MarianModel(NmtModel):
 
     family = "Marian"
     files = (("*.npz",), ("vocab.spm", "*vocab.y*ml"), ("vocab.spm", "source.spm"))
-    patience = 2  # in measurements, closest to Marian's search, whose beam shrinks
+    patience = 2  # gave the results closest to Marian's search, in which the beam shrinks
 
     def __init__(self, path: Path, languages: Languages) -> None:
         self.path = path

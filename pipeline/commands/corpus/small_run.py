@@ -63,7 +63,7 @@ class Job:
 
 
 def read_beginnings(config: Config, command: str) -> BitextPreview:
-    """Read the beginnings of the files, and check their languages.
+    """Check the languages of the files, and read the beginnings of the files.
 
     `command` is the last word of the error about a missing `input`.
     """
@@ -110,7 +110,7 @@ def scorers_at_hand(run: Run) -> list[str]:
 
 
 def configured(run: Run, sample: pa.Table, folder: str, *, chats: bool = False) -> Config:
-    """Return the configuration of a run on a sample.
+    """Write a sample to `folder`, and return the configuration of a run on this sample.
 
     If `chats` is true, only language models make candidates.
     """
@@ -147,7 +147,7 @@ def take(base: Run, config: Config, arguments: Sequence[str], first: str, *, ran
     with redirect_stdout(io.StringIO()):
         made = run_stages(config, [first], arguments, base=base)
         if ranked:
-            with redirect_stderr(io.StringIO()):  # the first stage has printed all messages
+            with redirect_stderr(io.StringIO()):  # the run up to `first` has printed all messages
                 made = run_stages(config, [RANKED], [*arguments, *one], base=base)
                 with suppress(UserError):  # the selection may be empty
                     made = run_stages(config, ["select"], [*arguments, *one], base=base)

@@ -54,7 +54,7 @@ def command(
     k: Annotated[int, typer.Option(min=1, max=32, help="Number of neighbours per sentence.")] = 4,
     margin: Annotated[
         float,
-        typer.Option(min=0, help="Least ratio margin. A higher margin keeps fewer, better pairs."),
+        typer.Option(min=0, help="Minimum ratio margin. A higher one keeps fewer, better pairs."),
     ] = 1.2,
     json: JsonFile = None,
 ) -> None:

@@ -297,8 +297,8 @@ def test_an_unknown_corpus_is_one_line(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"address": "file:///etc"}, "write a version as Books@v1"),
-        ({"address": "ftp://127.0.0.1"}, "write a version as Books@v1"),
+        ({"address": "file:///etc"}, "versions are named as in Books@v1"),
+        ({"address": "ftp://127.0.0.1"}, "versions are named as in Books@v1"),
         ({"versions": ["../../v1"]}, "no version of Books"),  # it would leave the folder
         ({"endpoint": "http://127.0.0.1:9/"}, "fetch its Moses files elsewhere.*format: moses"),
         ({"endpoint": "{}/files"}, "Books: cannot be fetched now"),  # something else answers
