@@ -58,7 +58,7 @@ class BitextReader:
         return paths
 
     def describe(self, path: str, layout: Layout) -> Columns:
-        """Return the columns of a file. A kept column without values has the type null."""
+        """Return the columns of a file. Kept columns have the type string."""
         with open_text(path) as stream:
             columns = self.columns_of(path, stream.readline(CHUNK))
         further = [name for name in columns if name not in INGEST.names]
@@ -193,7 +193,10 @@ class RecordReader(BitextReader):
         return {**names, "id": self.id_place, **layout.columns}
 
     def describe(self, path: str, layout: Layout) -> Columns:
-        """Check that the first records have the columns, and infer the types of kept columns."""
+        """Check that the first records have the columns, and infer the types of kept columns.
+
+        By default, the column `id` may be missing. A kept column without values has the type null.
+        """
         places, used, kept = self.places(layout), {}, []
         records, known = self.head(path)
         if not records:
@@ -230,7 +233,10 @@ class RecordReader(BitextReader):
 def from_records(
     bitext: Bitext, records: Sequence[Record], numbers: np.ndarray, faults: dict[int, str]
 ) -> RawRows:
-    """Convert records to rows, and add a fault for each value with the wrong type."""
+    """Convert records to rows, and add a fault for each value with the wrong type.
+
+    An id with the wrong type is no fault if the column of ids may have gaps.
+    """
     columns = {}
     for name, place, kind in columns_of(bitext):
         wrong = {} if bitext.may_lack(name) else faults

@@ -40,7 +40,7 @@ def local_workers(arguments: Sequence[str]) -> int:
 
 
 def threads_here(arguments: Sequence[str]) -> int | None:
-    """Number of threads for a local job with one process; None (all cores) for a Beam runner."""
+    """Threads of a local job with one process. If `--runner` is given, None (all cores)."""
     elsewhere = any(argument.startswith("--runner") for argument in arguments)
     return None if elsewhere else local_workers(arguments)
 

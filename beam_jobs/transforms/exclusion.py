@@ -6,7 +6,7 @@ An evaluation sentence is found in a text by any of three rules:
 - `n-grams`: the longer of the two contains at least 70% of the word 5-grams of the shorter. Brown
   et al. (2020, appendix C) set n to the 5th percentile of the lengths of evaluation sentences. For
   STS and SICK, this gives n = 5. Chowdhery et al. (2022, section 8) use 70%.
-- `similarity`: the cosine of the vectors of a sentence encoder exceeds a threshold.
+- `similarity`: the cosine of the two, according to a sentence encoder, exceeds a threshold.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Sketch:
         return sum(len(keys) << level for level, keys in enumerate(self.levels))
 
     def compress(self) -> None:
-        """In levels with too many keys, move every other key up a level, and drop the rest."""
+        """In levels with too many keys, move one of two neighbours up, and drop the other."""
         for level, keys in enumerate(self.levels):
             if len(keys) <= CAPACITY:
                 continue
@@ -161,7 +161,7 @@ def collect(columns: Columns, windows: dict[str, Windows], seed: int = 0) -> dic
 
 
 def merge_windowed(many: Iterable[dict[str, Windowed]]) -> dict[str, Windowed]:
-    """Merge the windows of several shards."""
+    """Merge the results of `collect` for several shards."""
     merged = {}
     for name, group in by_key(many).items():
         windows = zip(*(found.within for found in group), strict=True)
@@ -172,7 +172,7 @@ def merge_windowed(many: Iterable[dict[str, Windowed]]) -> dict[str, Windowed]:
 
 
 def choose(windowed: dict[str, Windowed], windows: dict[str, Windows]) -> Targets:
-    """Return the row at each rank, given the merged windows of all shards."""
+    """Return the row at each rank, given the merged results of `collect` for all shards."""
     return {
         name: [found.target(rank, i) for i, rank in enumerate(windows[name].ranks.tolist())]
         for name, found in windowed.items()

@@ -34,7 +34,7 @@ class ColumnScorer(ScorerSource):
     files: str | Sequence[str]
 
     def load(self) -> Scorer:
-        """Create the scorer. The files are opened when values are looked up."""
+        """Create the scorer, which looks up values in the folder that `store` wrote."""
         files = [self.files] if isinstance(self.files, str) else self.files
         shown = ", ".join(PurePath(file).name for file in files)
         return Scorer(

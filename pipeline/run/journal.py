@@ -65,7 +65,7 @@ class Journal:
         """Record that a stage has finished, and write the stage's record."""
         record = record.model_copy()
         record.config = self.record.config.model_dump(mode="json")
-        record.versions = record.versions or self.record.versions  # a copied result has them
+        record.versions = record.versions or self.record.versions  # a copied result has its own
         if step.stage.name == "embeddings":  # remove paths, because people share this folder
             record.config = without_folders(record.config)
         read = step.reads().values()

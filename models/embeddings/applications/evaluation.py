@@ -62,7 +62,7 @@ class Benchmark(NamedTuple):
 
 def benchmarks(data: Sequence[LabelledPairs]) -> list[Benchmark]:
     """Return the benchmarks that `data` contains. For the STS Benchmark, use the test set, or the
-    development set if there is no test set. Training sets are ignored."""
+    development set if there is no test set. Its training set is ignored."""
     found = []
     for group in dict.fromkeys(pairs.group for pairs in data):
         sets = {pairs.name: i for i, pairs in enumerate(data) if pairs.group == group}

@@ -120,7 +120,7 @@ def run_probe(
     seed: int,
     language: str = ENGLISH,
 ) -> float:
-    """Train a small encoder on n pairs in memory, and return its `mean_agreement`."""
+    """Train a small encoder on pairs in memory, and return its `mean_agreement`."""
     initial = _vectors(options.vector_file) if options.vector_file else None
     options = options.replace(device="cpu")
     model = new_model(options, [left, right], seed, language=language, initial=initial)

@@ -100,7 +100,7 @@ def log_probability(given: pa.Array, wanted: pa.Array, model: Translator) -> np.
     """Return log p(wanted | given) per subword for two columns of text: float32 [n], at most 0.
 
     The subwords include the end of sentence. The value is NaN if `Translator.score` has no value,
-    for example for an empty text. The last bits depend on the other rows in a block.
+    for example for an empty text. The last bits depend on the other rows.
     """
     distinct, back = distinct_pairs(given, wanted)
     scores = model.score(*map(list, zip(*distinct, strict=True)))
