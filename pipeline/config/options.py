@@ -292,7 +292,7 @@ class Config(Options):
             )
 
     def _leave_out(self, scorers: Collection[str]) -> None:
-        """Leave out default scorers. `score.scorers` stays unset, so `replace` restores the default."""
+        """Leave out default scorers. As `score.scorers` stays unset, `replace` can restore them."""
         self.__dict__["score"] = score = self.score.model_copy()
         score.__dict__["scorers"] = [name for name in score.scorers if name not in scorers]
 
