@@ -66,7 +66,7 @@ def run(
 ) -> Result:
     """Ask the generators for candidates for each pair of `units`, and write them into `output`.
 
-    Unless the user chose a Beam runner, a single process sends all requests and obeys rate limits.
+    Rate limits apply to each process. By default, a single process therefore sends all requests.
     """
     threads = threads_here(arguments)
     generate = beam.ParDo(_Generate(output, job, threads))

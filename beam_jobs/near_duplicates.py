@@ -3,8 +3,8 @@
 Each row has two texts. Two rows are near-copies if the Jaccard index of character n-grams reaches a
 threshold, both for their first texts and for their second texts. A row has several bands, which are
 hashes of a few MinHash values each. All rows with the same value of a band form a group. In each
-group, a row is compared exactly with only two rows: the first row and the preceding row. The time
-per row is therefore constant. The result depends only on the texts and their order.
+group, the Jaccard index of a row is computed with only two rows: the first row and the preceding
+row. The time per row is therefore constant. The result depends only on the texts and their order.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def earlier(units: Sequence[Unit], output: str, key: str, others: Sequence[str])
 def _noted(folder: str) -> list[Receipt]:
     place, found = storage.join(folder, EARLIER), dict[tuple[str, ...], Receipt]()
     for name in storage.names(place):
-        with suppress(MissingError, ValueError):  # sources in a damaged file are translated again
+        with suppress(MissingError, ValueError):  # sources of lost receipts are translated again
             for line in storage.read_bytes(storage.join(place, name)).splitlines():
                 receipt = Receipt.model_validate_json(line).at(folder)
                 found[*receipt.paths] = receipt

@@ -40,7 +40,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 class Lossy:
-    """A stream for messages and logs that ignores errors, such as a full disk."""
+    """A stream for messages and logs. Errors, for example on a full disk, are ignored."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

@@ -10,7 +10,7 @@ from typing import Any
 
 import apache_beam as beam
 
-_GROUPS = 64  # maximum number of values in the last merge, which Flink sends in one message
+_GROUPS = 64  # maximum number of values in the last merge; Flink sends them in one message
 
 
 def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:

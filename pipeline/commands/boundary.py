@@ -58,4 +58,4 @@ def _log(error: BaseException) -> str:
         Path(path).write_text("".join(traceback.format_exception(error)), errors="replace")
     except OSError as full:
         return f"the traceback could not be written to {path}: {full.strerror or full}"
-    return f"the traceback is in {path}; if the input is valid, please report it"
+    return f"the traceback is in {path}; if the input is valid, please report this error"

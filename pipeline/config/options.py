@@ -274,7 +274,7 @@ class Config(Options):
         taken = {*_TAKEN, *COLUMNS, *score.names, ENCODER}
         for name in keep:
             if keep.count(name) > 1 or name in taken or name.endswith(schema.decile("")):
-                raise ValueError(f"input.keep: {name} already names a column of the pairs")
+                raise ValueError(f"input.keep: {name} is reserved for another column of the pairs")
         self._check_selection("select")
         for name in self.select.selections:
             self.derived(f"selections/{name}")._check_selection(f"select.named.{name}")
@@ -292,7 +292,7 @@ class Config(Options):
             )
 
     def _leave_out(self, scorers: Collection[str]) -> None:
-        """Leave out default scorers. `scorers` stays unset, so `Options.replace` restores them."""
+        """Leave out default scorers. As `score.scorers` stays unset, `replace` can restore them."""
         self.__dict__["score"] = score = self.score.model_copy()
         score.__dict__["scorers"] = [name for name in score.scorers if name not in scorers]
 

@@ -117,7 +117,7 @@ def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`
 
 
 def near_copies(corpus: PairsRecord | None, config: Config) -> str:
-    """Return advice for a corpus whose pairs differ little, else ""."""
+    """Return advice if the sides of most pairs differ little, or ""."""
     if corpus is None or (corpus.unigram_f1 or 0) <= NEAR_COPIES:
         return ""
     remedy = "add 'content_overlap <= 0.8' to select.where"

@@ -221,9 +221,9 @@ def test_kept_columns_go_through_all_stages(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"keep": ["source"]}, r"input\.keep: source already names a column of the pairs"),
-        ({"keep": ["trigram_overlap"]}, r"input\.keep: trigram_overlap already names a column"),
-        ({"keep": ["x_decile"]}, r"input\.keep: x_decile already names a column"),
+        ({"keep": ["source"]}, r"input\.keep: source is reserved for another column of the pairs"),
+        ({"keep": ["trigram_overlap"]}, r"input\.keep: trigram_overlap is reserved for"),
+        ({"keep": ["x_decile"]}, r"input\.keep: x_decile is reserved for"),
         ({"keep": ["domain"], "where": ["domains = a"]}, r"did you mean domain\?"),
         ({"columns": {"reference_": "a"}}, "parquet has source, reference, id"),
         ({"keep": ["domain"], "where": ["domain <= 3"]}, r"'domain <= 3': domain has values of"),

@@ -82,8 +82,8 @@ def _pairs(
     means: NDArray[np.float32],
     least: float,
 ) -> Mined:
-    """Return the pairs that a block of rows found. If both rows found a pair, only the block of
-    the first row returns it."""
+    """Return the pairs that a block of rows found. If both rows of a pair found each other, only
+    the block of the first row returns the pair."""
     theirs, cosine = near[at : at + _BLOCK], cosines[at : at + _BLOCK]
     own = np.arange(at, at + len(theirs))[:, None]
     mutual = (near[theirs] == own[:, :, None]).any(axis=2)

@@ -148,8 +148,8 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
 def _decoded(path: Path, number: int, line: bytes, fallback: str) -> str:
     if b"\0" in line:
         raise UserError(
-            f"{path}, row {number}: has NUL bytes; if it is UTF-16 without a byte order mark, "
-            "convert it to UTF-8"
+            f"{path}, row {number}: has NUL bytes; if the file is UTF-16 without a byte order "
+            "mark, convert it to UTF-8"
         )
     try:
         return line.decode()

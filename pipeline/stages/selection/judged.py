@@ -17,7 +17,7 @@ version = 3
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the digest of the judgments, the possible scores, and options of `select`."""
+    """Return the digest of the judgments, the scores to choose from, and options of `select`."""
     options = run.config.select
     own = (run.find(ScoreRecord) or ScoreRecord()).scorers
     lower = [name for name in run.ranked_by if name in own and not own[name].higher_is_better]

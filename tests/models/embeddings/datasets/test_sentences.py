@@ -202,7 +202,7 @@ def test_a_data_set_of_the_hub_has_its_parquet_files(tmp_path: Path, monkeypatch
         (b"", "no rows, the file is empty"),
         (b"one\ntwo words\n", "no column has sentences"),
         (b"PAR1 and no more", "cannot be read"),
-        ("A dog runs fast.\n".encode("utf-16-le"), "row 1: has NUL bytes; if it is UTF-16 with"),
+        ("A dog runs fast.\n".encode("utf-16-le"), "row 1: has NUL bytes; if the file is UTF-16"),
         (b'[{"a": "one two three"}]', "is a JSON array; convert it to JSON Lines"),
         (b'{\n "a": "one two three"\n}', "row 1: not a JSON object"),
         (
