@@ -1,4 +1,4 @@
-"""TMX: translation memories in XML."""
+"""TMX: translation memories in XML. Here, a unit is an element `tu`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     rb"|(?P<begins><tu[\s/>])|(?P<ends></tu\s*>)|(?P<last></tmx\s*>)",
     re.DOTALL,
 )
-"""The beginning or end of a unit. Comments and CDATA match as a whole, to be skipped."""
+"""The beginning or end of a unit, or the end of the document. Comments and CDATA are skipped."""
 _ENCODING = re.compile(rb"\s*<\?xml\s[^>]*?\bencoding\s*=\s*[\"']([\w.:-]+)")
 _SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # white space with a tab or line break
 
@@ -108,7 +108,7 @@ def _in_utf8(stream: BufferedReader, path: str) -> BufferedReader:
     try:
         "<".encode(name)
     except (LookupError, ValueError) as error:
-        raise UserError(f"{path}: unknown encoding {name}; convert it to UTF-8") from error
+        raise UserError(f"{path}: unknown encoding {name}; convert the file to UTF-8") from error
     return recoded(stream, path, name)
 
 

@@ -9,8 +9,8 @@ the checksums of the part files are correct. Part files without a receipt are ig
     <stage>/_rejected/part-…-<digest>.parquet   rejected rows, each with a reason
     <stage>/_receipts/<unit>.json               one receipt
     <stage>/_receipts/all.jsonl                 all receipts of a finished stage
-    <stage>/_earlier/<unit>.json                an outdated receipt whose columns may be copied
-    <stage>/_earlier/<digest>.jsonl             receipts whose translations `reuse` may copy
+    <stage>/_earlier/<unit>.json                an outdated receipt, by which `score` copies columns
+    <stage>/_earlier/<digest>.jsonl             receipts, by which `reuse` copies translations
 
 Libraries for data sets skip names that start with an underscore, so they read accepted rows only.
 

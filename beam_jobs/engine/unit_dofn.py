@@ -84,7 +84,10 @@ class OverlappingDoFn(UnitDoFn):
         self.in_flight = deque[tuple[int, Future[Receipt]]]()  # number of rows, future receipt
 
     def room(self, unit: Any) -> int:
-        """Return how many rows of other units may be in progress; 0: process `unit` alone."""
+        """Return how many rows of other units may be in progress; 0: process `unit` alone.
+
+        If the number is positive, a single other unit may have more rows.
+        """
         raise NotImplementedError
 
     def ended(self, receipt: Receipt) -> None:

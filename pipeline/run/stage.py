@@ -83,7 +83,7 @@ class Stage:
         return TABLE[self.name].when(config)
 
     def dependencies(self, config: Config) -> tuple[str, ...]:
-        """List the stages that this stage reads in the same run, even if the run lacks them."""
+        """List the stages of the same run that this stage may read. The run may lack some."""
         return self.depends_on(config) if callable(self.depends_on) else self.depends_on
 
 
@@ -98,7 +98,7 @@ _MODULES = {
 
 @cache
 def stages() -> dict[str, Stage]:
-    """Load all stages from their modules, in their order."""
+    """Load all stages from their modules, in the order of `TABLE`."""
     found = {}
     for name in TABLE:
         module = vars(import_module(f"paraloom.pipeline.stages.{_MODULES.get(name, name)}"))
@@ -115,9 +115,9 @@ def folder_is_valid(run: Run, stage: str) -> bool:
 
 
 def shards_are_valid(run: Run, stage: str) -> bool:
-    """Whether the receipts have the recorded digest, and all their part files are complete.
+    """Whether the receipts have the recorded digest, and the folder has exactly their part files.
 
-    The stage is also invalid if it has further part files, which a failed worker may have left.
+    A failed worker may have left further part files.
     """
     found, folder = receipts(run.folder(stage)), run.folder(stage)
     accepted = [shard for receipt in found for shard in receipt.shards]
@@ -135,7 +135,7 @@ Pairs = TypeVar("Pairs", bound=PairsRecord)
 
 
 def pairs_record(kind: type[Pairs], result: Result, **more: Any) -> Pairs:
-    """Make the record of a pair stage from its job's result and further fields."""
+    """Make the record of a stage that makes pairs, from its job's result and further fields."""
     rows_in = sum(receipt.rows_in for receipt in result.receipts)
     rows_out = sum(receipt.rows_out for receipt in result.receipts)
     rejected = rejected_rows(result.receipts)

@@ -97,7 +97,7 @@ class NmtModel(ABC):
         of target tokens."""
 
     def converted(self) -> Conversion:
-        """Return the cached model in CTranslate2's format."""
+        """Convert the model to CTranslate2's format, or return an earlier conversion."""
         with in_one_line(f"{self.path}: CTranslate2 cannot convert it"):
             return convert_once(self.digest, self.convert)
 
@@ -113,4 +113,4 @@ class NmtModel(ABC):
         done = subprocess.run(command, capture_output=True, errors="replace", timeout=600)
         if done.returncode:
             said = (done.stderr.strip().splitlines() or ["it crashes"])[-1]
-            raise RuntimeError(f"its weights do not fit: {said}")
+            raise RuntimeError(f"its weights do not fit its settings or vocabulary: {said}")

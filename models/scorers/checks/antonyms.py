@@ -27,7 +27,8 @@ def no_antonyms(pairs: PairText, wordnet: Mapping[str, Collection[str]]) -> np.n
     """Return 0 if a content word has its antonym on the other side, else 1: float32 [n].
 
     A word is compared only if its stem does not occur on the other side. `wordnet` maps a word to
-    its antonyms. "never" and "ever" do not count as antonyms, because "not ever" means "never".
+    its antonyms. Antonyms of negations, such as "ever" for "never", do not count, because "not
+    ever" means "never".
     """
     stems = [content_stem(word, pairs.language) for word in pairs.vocabulary.to_pylist()]
     encoded = pa.array(stems, pa.string()).dictionary_encode()

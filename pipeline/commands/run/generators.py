@@ -9,8 +9,8 @@ from paraloom.pipeline.run.folder import as_made, finished
 def command(run: RunFolder, json: JsonFile = None) -> None:
     """For each generator, print its candidates, scores, share of the corpus, distances and cost.
 
-    If the run has judgments, also print the share of good pairs. `paraloom judge` collects
-    judgments.
+    Distances are 1 minus unigram F1. If the run has judgments, also print the share of good pairs.
+    `paraloom judge` collects judgments.
     """
     out = console(160)
     found = compare_generators(run, as_made(finished(run)))

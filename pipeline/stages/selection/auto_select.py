@@ -40,7 +40,7 @@ def tried_score(run: Run) -> str:
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the options of the search, the criteria, and the digests of the labelled pairs."""
+    """Return the options, the score, the seed, digests of files, and versions of the jobs."""
     options, encoder = run.config.select, run.config.embeddings
     near = [options.near_duplicates, run.exclusion and run.exclusion.similarity]
     return run.with_language(

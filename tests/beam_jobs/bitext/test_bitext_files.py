@@ -400,7 +400,7 @@ NONE = "<!-- <tu> --><tmx><body></body></tmx>"
         (text(unit()).replace("cs", "de"),
          r"first rows have no xml:lang=cs, only xml:lang=de, xml:lang=en; name the langu"),
         ("<?xml version='1.0' encoding='klingon'?>" + text(unit()), "unknown encoding klingon; c"),
-        ("<?xml version='1.0' encoding='hex'?>" + text(unit()), "unknown encoding hex; convert it"),
+        ("<?xml version='1.0' encoding='hex'?>" + text(unit()), "unknown encoding hex; convert"),
         (text(unit("é")).encode("utf-16")[:-1], r"truncated or corrupt UTF-16 "),
     ],
 )  # fmt: skip
