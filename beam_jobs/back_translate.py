@@ -56,7 +56,7 @@ class Translated(Measurements):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationJob:
-    """The model, and the settings that the translations depend on."""
+    """The model, and the settings of the job."""
 
     model: TranslatorFactory
     accelerator: str | None = None  # Beam resource hint for the step that translates
@@ -78,7 +78,7 @@ def run(
     """Translate `units`, and write the translations into the folder `output`.
 
     Raise a UserError if the share of rejected rows is larger than `max_rejected`. Unless the
-    user chose a Beam runner, one worker does all the work, so that each device loads one model.
+    user chose a Beam runner, one worker does all the work, so each device loads the model once.
     """
     translate = beam.ParDo(_Translate(output, job, threads_here(arguments)))
     if job.accelerator:

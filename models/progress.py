@@ -55,7 +55,7 @@ class Meter:
         self._bar.console.print(on_one_line(line), markup=False, highlight=False, soft_wrap=True)
 
     def stop(self) -> None:
-        """Hide the progress."""
+        """Stop updating the bar."""
         self._bar.stop()
 
 

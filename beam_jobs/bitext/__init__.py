@@ -2,15 +2,15 @@
 
 A valid row without an id gets an id that is made from its texts, and that `ingest` makes unique. A
 rejected row without an id gets the id `<position of the file>-<name of the file>:<row>`, such as
-`1-train.cs:17`. Suffixes of the file name, such as `.gz`, are removed.
+`1-train.cs:17`. The name lacks the suffixes of compression and of Parquet, JSON Lines and TMX.
 
 The cleaners in `input.clean` are applied, and white space at both ends of ids and sentences is
 removed. A row is rejected if
 
 - the row has the wrong number of columns, or is not a valid JSON object, CSV row or TMX unit;
 - a value has the wrong type;
-- the source, the reference or a given id (see `Bitext.ids`) is missing, empty or longer than
-  `max_characters`;
+- the source, the reference or a required id (`Bitext.ids` is "given") is missing, empty or longer
+  than `max_characters`;
 - a column is not valid UTF-8, or contains a control character, U+2028 or U+2029 (line breaks), also
   at its ends.
 """

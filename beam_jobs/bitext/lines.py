@@ -181,7 +181,7 @@ def beginning(path: str) -> tuple[bytes, int]:
 def changed(path: str) -> UserError:
     """Return the error about a file that changed during the run."""
     return UserError(
-        f"{path}: changed while the run read it; the same command reads it from the beginning"
+        f"{path}: changed while the run read it; repeat the command to read the file from its start"
     )
 
 
@@ -216,7 +216,7 @@ def _trim(lines: list[bytes], limit: int, crlf: bool) -> list[bytes]:
 
 @contextmanager
 def file_errors(path: str) -> Iterator[None]:
-    """Turn errors in the block into a UserError that names the file."""
+    """Turn reading errors in the block into a UserError that names the file."""
     try:
         yield
     except pa.ArrowException as error:

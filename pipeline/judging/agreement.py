@@ -172,7 +172,7 @@ def score_labels(
 
 
 def default_names(resources: Iterable[str] = ()) -> list[str]:
-    """Return the built-in scorers that need no resources other than `resources`."""
+    """Return built-in scorers, except ENCODER, that need no resources other than `resources`."""
     return [
         name
         for name, scorer in SCORERS.items()
@@ -194,7 +194,8 @@ def conditions(
 
 
 def measure(pairs: JudgedPairs, *, good: float, precisions: Sequence[float]) -> AgreementRecord:
-    """Compute correlations, numbers of good pairs by decile, and a cut for each precision."""
+    """Compute correlations, numbers of good pairs by decile, and the best deciles for each
+    precision."""
     is_good = pairs.labels >= good
     references = len(np.unique(pairs.references))
     correlations = spearman(pairs.scores, pairs.labels, references)

@@ -83,11 +83,11 @@ def meaning(
     descriptions that replace the usual ones.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
-    ('French sentence of the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
+    ('French sentence of the bitext', 'decile by `unigram_f1` among all pairs: 0 lowest, 9 highest')
     """
     if column.endswith(suffix := schema.decile("")):
         name = code(column.removesuffix(suffix))
-        return Markdown(f"decile of all pairs by {name}: 0 lowest, 9 highest")
+        return Markdown(f"decile by {name} among all pairs: 0 lowest, 9 highest")
     if text := {**schema.MEANINGS, **instead}.get(column):
         return Markdown(text.format(language=plain(language)))
     return plain(score(column, own).meaning)

@@ -75,7 +75,7 @@ def _environment(*, html: bool) -> Environment:
 
 
 def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[Markup, Markup]:
-    """Return two texts as HTML, with <mark> around words that only one text contains.
+    """Return two texts as HTML, with <mark> around words outside their longest common subsequence.
 
     Case is ignored. Texts in languages without spaces are compared by characters.
 
@@ -138,12 +138,12 @@ def code(value: object) -> Markdown:
 
 
 def type_name(of: pa.DataType) -> str:
-    """Return the name of a column's type. The null type means the type in the input."""
+    """Return the name of a column's type. The null type stands for the type in the bitext."""
     return {pa.null(): "as in the bitext", pa.float32(): "float32"}.get(of, str(of))
 
 
 def as_yaml(values: object) -> Markdown:
-    """Return values as YAML in block style, which ends with a newline."""
+    """Return values as YAML in block style, with a newline at the end."""
     return Markdown(yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=10**6))
 
 

@@ -40,7 +40,7 @@ class GenerateRecord(PairsRecord, stage="generate"):
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the prompts, the languages, and the model that scores the candidates."""
+    """Return the generators' options and prompts, the languages, and the scoring model."""
     config, scoring = run.config, list[Any]()
     if config.has_model:
         options = config.nmt

@@ -36,7 +36,7 @@ def environment(worker: str, options: str, control: str, logging: str) -> dict[s
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run Beam's worker until the fork server or the launcher ends.
+    """Run Beam's worker until the launcher or the parent process (the fork server) ends.
 
     The only argument is the process id of the launcher.
     """
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def hide_options() -> None:
-    """Keep a job's options out of Beam's logs, because they include keys of object stores."""
+    """Keep job options out of Beam's logs, because they include access keys of object stores."""
     for name in ("worker.sdk_worker_main", "dataflow.internal.apiclient"):
         logger = logging.getLogger(f"apache_beam.runners.{name}")
         logger.addFilter(lambda record: "options" not in str(record.msg))

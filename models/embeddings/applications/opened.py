@@ -118,7 +118,7 @@ def cost(model: OpenedModel, sentences: Sequence[str]) -> Cost:
     found = []
     for size in model.batch_sizes:
         rate, count = 0.0, max(_FEWEST, min(size, len(sentences)))
-        for _ in range(3):  # each measurement uses more sentences
+        for _ in range(3):  # a fast model gets more sentences each time
             given = sentences[:count]
             started = time.perf_counter()
             model.encode(given, size)

@@ -23,9 +23,9 @@ _tanh_backward = torch.ops.aten.tanh_backward.grad_input
 class LSTM(nn.Module):
     """An LSTM in one direction, with torch's cell or with peepholes.
 
-    With peepholes (Gers et al., 2003; used by W&G 2017), each component of a gate also depends on
-    the same component of the cell. The input and forget gates depend on cₜ₋₁, and the output gate
-    depends on cₜ.
+    With peepholes (Gers et al. 2003, as in Wieting & Gimpel 2017), each component of a gate also
+    depends on the same component of the cell c. The input and forget gates depend on cₜ₋₁, and the
+    output gate depends on cₜ.
 
     On a GPU, cuDNN computes torch's cell. On a CPU, or with peepholes, `_States` computes a state
     once for each distinct prefix.

@@ -118,8 +118,8 @@ _KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50, MADLAD, T5 and mT5
 def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Family:
     """Return the family of a folder, according to its config.json and tokenizer_config.json.
 
-    For T5, return MADLAD, too, because only the vocabulary distinguishes the two families. The
-    caller reads the vocabulary later.
+    The result for a T5 model is MADLAD, because only the vocabulary distinguishes the two families.
+    The caller reads the vocabulary later.
     """
     kind = config.get("model_type")
     name = str(tokenizer.get("tokenizer_class") or config.get("tokenizer_class") or "")
