@@ -1,7 +1,7 @@
-"""Compare the rows of two sets of part files. The order and the shards of rows do not matter.
+"""Compare the rows of two sets of part files. The order of rows and their shards do not matter.
 
-Part files with equal checksums are not compared. The rows of other part files are partitioned by a
-hash of the id, so that memory use does not grow with the corpus.
+Part files with equal checksums are only verified. The rows of all other part files are partitioned
+by a hash of the id, so that memory use does not grow with the corpus.
 """
 
 import tempfile

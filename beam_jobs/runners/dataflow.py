@@ -30,7 +30,7 @@ _AT_WORK = ("JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING")
 
 
 def prepare(options: PipelineOptions, output: str) -> None:
-    """Check that a Dataflow job's options are complete. Do nothing for other runners."""
+    """Check a Dataflow job's options, and keep them out of logs. Do nothing for other runners."""
     if options.view_as(StandardOptions).runner != DATAFLOW:
         return
     import google.cloud.dataflow  # noqa: F401  (if missing, an error names the extra)
@@ -114,7 +114,11 @@ def wait(result: PipelineResult, options: PipelineOptions) -> None:
 
 
 def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
-    """Find the active job with the same name and label. Wait while that job is being cancelled."""
+    """Find the active job that has the name and the label of the new job.
+
+    If the new job has no label, cancel an active job that has the same name and no label. Wait
+    while a job with this name is being cancelled. Raise a UserError if the labels differ.
+    """
     from apache_beam.runners.dataflow.dataflow_metrics import DataflowMetrics
     from apache_beam.runners.dataflow.dataflow_runner import DataflowPipelineResult, DataflowRunner
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient

@@ -1,4 +1,4 @@
-"""Translate one side of the rows, and separate translated rows from rejected rows."""
+"""Open translation models on workers, and divide rows into translated and rejected rows."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ still computed from these values, so that old results stay valid."""
 
 
 class PairsOptions(Options):
-    """A list of groups of files. The files of a group have the same columns."""
+    """A group of files with the same columns. `pairs` is a list of such groups."""
 
     paths: InputFiles
     """Files of pairs (Parquet, tab-separated text, CSV or JSON Lines), and folders of Parquet

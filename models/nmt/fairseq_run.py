@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-TO_USER = "paraloom: "  # prefix of lines that `train` shows
+TO_USER = "paraloom: "  # prefix of lines that `paraloom.models.nmt.train` shows
 
 # Use mixed precision, and prepare batches in other processes. Use only one GPU: with several GPUs,
 # fairseq would train in new processes, without the changes that `main` makes.

@@ -46,7 +46,7 @@ class Counters:
 
 
 class RetryHints(Protocol):
-    """Information about earlier attempts at the same sentences, in which the process died."""
+    """A record for repeated attempts at the same sentences, after a process died."""
 
     @property
     def smaller(self) -> int:
@@ -216,7 +216,7 @@ def batches_by_tokens(
 def batches_by_class(
     rows: Sequence[int], sources: Sequence[Pieces], budget: int, most: int
 ) -> Iterator[list[int]]:
-    """Group rows of one `length_class` with `batches_by_tokens`, at most `most` rows per batch.
+    """Group the rows of each `length_class` with `batches_by_tokens`, at most `most` per batch.
 
     >>> list(batches_by_class([0, 1, 2], [["a"] * 17, ["b"], ["c"] * 18], budget=60, most=9))
     [[2, 0], [1]]

@@ -59,7 +59,7 @@ class TripletOptions:
     bounds: Bounds = field(default_factory=Bounds)
 
     def check(self, language: str) -> None:
-        """Raise UserError for unknown kinds, for wrong bounds, or if a kind needs English."""
+        """Raise UserError for unknown kinds, wrong bounds, or kinds that `language` lacks."""
         if unknown := set(self.kinds) - {*KINDS}:
             raise UserError(f"--triplets {min(unknown)}: choose among {', '.join(KINDS)}, all")
         if not self.bounds.min_score <= min(self.bounds.max_score, 1 - self.bounds.relative_margin):

@@ -150,7 +150,7 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
 
 @contextmanager
 def _errors_of(config: Config, place: str) -> Iterator[None]:
-    """If `place` is a named selection, let errors write its keys as `select.named.NAME.KEY`."""
+    """In errors of a named selection, write the keys that it sets as `select.named.NAME.KEY`."""
     try:
         yield
     except UserError as error:
@@ -247,7 +247,7 @@ def remove_temporary(folder: str) -> None:
 
 
 def remove_local_copies(folder: str) -> None:
-    """Remove the local files of a run in object storage, except its logs."""
+    """If a run is in object storage, remove its local folders except `logs`."""
     if storage.is_remote(folder):
         for path in remote.local_workdir(folder).iterdir():
             if path.is_dir() and path.name != "logs":

@@ -65,8 +65,8 @@ def command(
 ) -> None:
     """Stages that are up to date are skipped. An interrupted run resumes.
 
-    --dry-run needs a run with deciles and, for select.exclude, the stage `exclude`. Use --dry-run
-    to try conditions (--set 'select.where=…').
+    Use --dry-run to try conditions (--set 'select.where=…'). It needs a run with deciles.
+    If the configuration has the stages `exclude`, `auto_select` or `judged`, it needs them, too.
     """
     beam = beam_options(context, on_interrupt)
     if name == "":  # for example, from `--name "$UNSET"`

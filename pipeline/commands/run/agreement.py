@@ -83,7 +83,7 @@ def command(
 ) -> None:
     """For each score, print its correlation with the labels and the share of good pairs by decile.
 
-    A cut keeps some deciles of a score. For each --precision, print the cut that reaches this
+    A cut keeps the best deciles of a score. For each --precision, print the cut that reaches this
     precision with the most pairs.
     """
     wanted = list(dict.fromkeys(precision or [_USUAL.precision]))
