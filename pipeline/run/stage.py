@@ -135,7 +135,7 @@ Pairs = TypeVar("Pairs", bound=PairsRecord)
 
 
 def pairs_record(kind: type[Pairs], result: Result, **more: Any) -> Pairs:
-    """Make the record of a pair stage from its job's result and further fields."""
+    """Make the record of a stage that makes pairs, from its job's result and further fields."""
     rows_in = sum(receipt.rows_in for receipt in result.receipts)
     rows_out = sum(receipt.rows_out for receipt in result.receipts)
     rejected = rejected_rows(result.receipts)
