@@ -47,7 +47,7 @@ def check_zip(path: Path, archive: zipfile.ZipFile) -> None:
     """Raise a ValueError if a ZIP archive unpacks to more than 20 times its size."""
     size = sum(part.file_size for part in archive.infolist())
     if size > 20 * path.stat().st_size:
-        raise ValueError(f"it unpacks to {size:,} bytes")
+        raise ValueError(f"it unpacks to {size:,} bytes, more than 20 times its size")
 
 
 @contextmanager

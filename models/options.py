@@ -77,7 +77,7 @@ class Options(BaseModel):
     def of(cls, values: Any) -> Self:
         """Build options from a mapping that was read from YAML or JSON."""
         if not isinstance(values, Mapping):
-            raise ValueError(f"configuration: must be key: value, not {values!r}")
+            raise ValueError(f"configuration: must consist of keys and values, not {values!r}")
         return cls(**values)
 
     def replace(self, **changes: Any) -> Self:
@@ -173,7 +173,7 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
 def _said(problem: ErrorDetails) -> str:
     """Return pydantic's message, but without names of classes."""
     if problem["type"] in ("model_type", "dict_type", "model_attributes_type"):
-        return "must be key: value"
+        return "must consist of keys and values"
     if problem["type"] == "union_tag_invalid":
         return f"must be {problem['ctx']['expected_tags'].replace(', ', ' or ')}"
     text = problem["msg"].replace("Input should", "must")

@@ -104,7 +104,7 @@ class ParquetPairs(Parquet):
     """Parquet files with pairs of sentences in one language."""
 
     def places(self, layout: Layout) -> dict[str, str]:
-        """Return the column names in the file. The file's column `translation` becomes `source`."""
+        """Map each column to its name in the file. The file's `translation` is read as `source`."""
         second = layout.columns.get("translation", "translation")
         return super().places(replace(layout, columns={**layout.columns, "source": second}))
 
@@ -120,7 +120,7 @@ class GivenPairs(Tsv):
     parquet = ParquetPairs()
 
     def describe(self, path: str, layout: Layout) -> Columns:
-        """Open a file and describe its columns."""
+        """Return the columns of a Parquet or TSV file."""
         with file_errors(path), open_file(path) as raw:
             if raw.read(len(PARQUET)) == PARQUET:
                 return self.parquet.describe(path, layout)

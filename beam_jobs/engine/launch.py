@@ -162,7 +162,7 @@ def launch(
             raise RuntimeError(f"{name}: no receipt for {unit.name} in {output}")
         if unit.rows is not None and found.rows_in != unit.rows:
             raise RuntimeError(
-                f"{name}: {unit.name} has {unit.rows} rows, {found.rows_in} were read"
+                f"{name}: {unit.name} has {unit.rows} rows, but {found.rows_in} were read"
             )
     receipts = tuple(written[unit.name] for unit in units)
     remove_orphans(output, receipts)
@@ -261,10 +261,10 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
 
 
 def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
-    """Return a runner with local workers, or None if the user chose a runner or only one worker.
+    """Return a runner with local workers, or None if a runner is named or one worker is used.
 
-    With this runner, even a job with one process runs in a worker. The end of the worker frees the
-    job's memory.
+    With this runner, a job that needs only one process runs in a worker, too, because the job's
+    memory is freed when the worker ends.
     """
     here = local_workers(arguments) < 2
     return None if runner_of(arguments) or here else local_runner(parse_options(arguments))

@@ -71,8 +71,8 @@ class _Google:
 
         anonymous = options.view_as(GoogleCloudOptions).no_auth
         if not anonymous:
-            # Raises an error if there are no credentials. Beam would only wait for 20 seconds and
-            # continue without credentials.
+            # This call raises an error if there are no credentials. Beam would raise no error: it
+            # would wait for 20 seconds and then continue without credentials.
             google.auth.default()
         self._client = create_storage_client(options, use_credentials=not anonymous)
 

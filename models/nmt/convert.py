@@ -69,9 +69,9 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
 
 
 def adopt(folder: Path, digest: str) -> None:
-    """Link another machine's conversion in `folder` into the cache if its SHA-256 is `digest`.
+    """Add another machine's conversion to the cache, by links, if its SHA-256 is `digest`.
 
-    The name of `folder` must be the conversion's name in the cache.
+    The conversion is in `folder`, whose name must be the conversion's name in the cache.
     """
     path = user_cache() / "nmt" / folder.name
     with locked(path.with_name(f".{path.name}.lock")):

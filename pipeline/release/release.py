@@ -75,7 +75,10 @@ def make_release(
         raise UserError(f"{out}: exists and is not a release; name another folder with --out")
     work = out.with_name(f".{out.name}.triplets")
     if work.exists() and not triplets:
-        say(f"{work}: left by an interrupted `publish --triplets`; repeat it, or remove the folder")
+        say(
+            f"{work}: left by an interrupted `publish --triplets`; repeat that command, or remove "
+            "the folder"
+        )
     with atomic_folder(out) as folder:
         if terms is not None:
             (folder / LICENSE).write_bytes(terms)

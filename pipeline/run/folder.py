@@ -234,7 +234,7 @@ def current(record: RunRecord) -> RunRecord:
 
 
 def outdated(record: RunRecord) -> list[str]:
-    """List the stages of the present configuration that an earlier configuration made."""
+    """List the planned stages whose results an earlier configuration made."""
     names = record.planned or record.stages
     return [name for name in names if name in record.stages and name in record.outdated]
 

@@ -105,7 +105,7 @@ class Run:
         return storage.join(self.owner(stage).config.run, folder_of(self.path(stage)))
 
     def shards(self, stage: str) -> list[Shard]:
-        """Return the part files of a finished pair stage, in their order."""
+        """Return the part files of a finished stage, in their order."""
         return shards_of(self.owner(stage).config.run, self.path(stage))
 
     def local_folder(self, stage: str) -> Path:
@@ -119,7 +119,7 @@ class Run:
         return total
 
     def local_files(self, stage: str) -> list[str]:
-        """Copy a finished pair stage's part files to this machine if needed. Return the paths."""
+        """Copy a finished stage's part files to this machine if needed. Return their paths."""
 
         def local(shard: Shard) -> str:
             path = self.local_folder(stage) / shard.file

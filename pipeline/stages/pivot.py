@@ -13,7 +13,7 @@ version = VERSIONS["back_translate"]
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the decoding options and the model."""
+    """Return the decoding options, and the digest and language tags of the model."""
     model = forward(run.config)
     shared = ["unique source"] if shares_translations(run.config) else []
     return [*decoding(model.options), model.digest, *model.tags(), *shared]

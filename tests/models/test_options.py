@@ -88,8 +88,8 @@ QUOTE = "; put it in quotes, since YAML does not read it as text"
         ({"model": None}, "model: is empty; give it a value, or remove it"),
         ({"device": False}, "device: must be 'auto', 'cpu' or 'cuda', not false"),
         ({"similarity": {}}, "similarity.data: is missing"),
-        ({"similarity": [1]}, "similarity: must be key: value, not [1]"),
-        (["dim"], "configuration: must be key: value, not ['dim']"),
+        ({"similarity": [1]}, "similarity: must consist of keys and values, not [1]"),
+        (["dim"], "configuration: must consist of keys and values, not ['dim']"),
     ],
 )
 def test_an_error_is_one_line_that_names_the_key(values: object, message: str) -> None:

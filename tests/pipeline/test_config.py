@@ -44,7 +44,7 @@ def problem(tmp_path: Path, text: str, *changes: str) -> str:
         ("nmt:", "nmt: is empty; give it a value, or remove it"),
         ("generators: [{kind: x}]", "generators[0].kind: must be 'nmt' or 'chat', not 'x'"),
         ("generators: [{name: x}]", "generators[0].kind: is missing"),
-        ("generators: [nmt]", "generators[0]: must be key: value, not 'nmt'"),
+        ("generators: [nmt]", "generators[0]: must consist of keys and values, not 'nmt'"),
         ("seed: 2\nseed: 3", "line 7: duplicate key seed"),
         ("seed: [", "line 7:"),
     ],
@@ -160,8 +160,8 @@ def test_the_manifest_has_variables_by_their_names(tmp_path: Path, monkeypatch: 
     ("select", "message"),
     [
         ("auto", "select has no keys below it"),
-        ({"named": ["x"]}, "select.named: must be key: value"),
-        ({"named": {"x": "strict"}}, "select.named.x: must be key: value"),
+        ({"named": ["x"]}, "select.named: must consist of keys and values"),
+        ({"named": {"x": "strict"}}, "select.named.x: must consist of keys and values"),
     ],
 )
 def test_changes_of_a_named_selection_that_is_no_mapping(select: Any, message: str) -> None:

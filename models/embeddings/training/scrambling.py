@@ -14,8 +14,8 @@ def scrambled(
 ) -> list[Sentences]:
     """Draw a share of the pairs, and shuffle the words in all sentences of each drawn pair.
 
-    Tags at the ends of a sentence stay there. Trigrams are not shuffled, because the mean of their
-    vectors does not depend on the order.
+    Tags at the ends of a sentence stay there. Trigrams are not shuffled, because encoders use only
+    the mean of their vectors, which does not depend on the order.
     """
     count = len(next(iter(sides[0].values())).lengths)
     chosen = random.random(count) < share

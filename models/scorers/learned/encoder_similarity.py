@@ -33,6 +33,6 @@ def open_encoder(folder: Path) -> SentenceEncoder:
 )
 def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
     """Return the cosine of both sides' sentence vectors: float32 [n] in [-1, 1]. A side without
-    tokens gives 0. With recurrent encoders, the last bits depend on the size of a block."""
+    tokens gives 0. With recurrent encoders, the last bits depend on the other pairs in the call."""
     cosine = cosines(*map(encoder.embed, (pairs.reference_text, pairs.translation_text)))
     return cosine.astype(np.float32).clip(-1.0, 1.0)

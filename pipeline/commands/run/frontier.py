@@ -16,7 +16,7 @@ from paraloom.pipeline.stages.selection import resolve_auto
 def command(run: RunFolder, json: JsonFile = None) -> None:
     """Compare selections that keep as many pairs as the selection of the run.
 
-    If the run has judgments, the column `judged good` shows the precision.
+    If the run has judgments, the column `judged good` shows how many judged pairs are good.
     """
     scored = ScoredRun(run)
     view = scored.record.best
@@ -33,7 +33,7 @@ def command(run: RunFolder, json: JsonFile = None) -> None:
     columns = ["pairs", "median difference", "median meaning", "judged good"]
     table = number_table("Selections of equal size", numbers=[*bounds, *columns])
     for each in (*found.points, found.chosen):
-        bounds = found.shown_bounds(each) or ["the run's", ""]
+        bounds = found.shown_bounds(each) or ["run's selection", ""]
         medians = (f"{median:.3g}" for median in (each.difference, each.meaning))
         table.add_row(*bounds, f"{each.rows:,}", *medians, good_of(each.good, each.judged))
     out = console()

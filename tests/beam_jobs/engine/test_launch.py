@@ -130,7 +130,7 @@ def test_an_error_in_a_worker_is_one_line(tmp_path: Path, work: list[Unit], work
 
 @pytest.mark.parametrize(
     ("fault", "message"),
-    [("skip", "no receipt for part-1"), ("key", "no receipt"), ("short", "3 rows, 2 were read")],
+    [("skip", "no receipt for part-1"), ("key", "no receipt"), ("short", "but 2 were read")],
 )
 def test_a_unit_that_is_not_accounted_for_ends_the_run(
     tmp_path: Path, work: list[Unit], fault: str, message: str

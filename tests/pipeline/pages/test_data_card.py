@@ -106,7 +106,7 @@ def test_it_says_how_translations_were_found(made_run: MadeRun) -> None:
     assert "| `candidate` |" not in data_card(record, 1)
     record["config"]["nmt"] |= {"candidates": 4, "sampling": {"top_k": 10}}
     text = words(record)
-    assert "| `candidate` | int8 | number of the candidate" in text
+    assert "| `candidate` | int8 | number of this candidate" in text
     assert "sampling (top_k 10, temperature 1), 4 translations of each sentence, model" in text
 
 

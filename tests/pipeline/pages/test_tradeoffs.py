@@ -198,7 +198,7 @@ def test_the_command_shows_the_frontier(a_run: Path, capsys: Capsys) -> None:
     assert main(["frontier", run]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "trigram_overlap <= ┃ translation_score >= ┃ pairs" in out
-    assert "the run's" in out
+    assert "run's selection" in out
     with changed_manifest(a_run) as content:
         content["config"]["select"]["where"] = ["trigram_overlap >= 1", "trigram_overlap <= 0"]
     line = refusal(capsys, "frontier", run)
