@@ -15,7 +15,8 @@ from paraloom.beam_jobs.storage import MissingError
 from paraloom.models.errors import UserError, one_line
 
 ENOUGH_ROWS = 1_000
-"""A job is checked from this number of rows on, because early shards may be bad by chance."""
+"""A running job is checked from this number of rows on, because early shards may be bad by chance.
+A finished job is always checked."""
 
 _MESSAGE = "stopped"
 

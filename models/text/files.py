@@ -177,7 +177,8 @@ def _zstd(stream: io.BufferedReader) -> Iterator[bytes]:
 
 
 def _streams(new: Callable[[], Any], stream: io.BufferedReader) -> Iterator[bytes]:
-    """Decompress concatenated streams. `lzma` and `bz2` may ignore damage after the first one."""
+    """Decompress concatenated streams. `lzma.open` and `bz2.open` may ignore damage after the first
+    stream, so they are not used."""
     data = stream.read1(CHUNK)
     while data:
         decoder = new()

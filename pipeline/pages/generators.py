@@ -38,7 +38,7 @@ class Shown(NamedTuple):
 
 
 class Generator(BaseModel):
-    """Figures of a generator. Integers are numbers of candidates. Unknown figures are None."""
+    """Figures of a generator. Fields of type int count candidates. Unknown figures are None."""
 
     name: str
     candidates: int  # accepted candidates
