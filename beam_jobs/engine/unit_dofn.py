@@ -86,7 +86,7 @@ class OverlappingDoFn(UnitDoFn):
     def room(self, unit: Any) -> int:
         """Return how many rows of other units may be in progress; 0: process `unit` alone.
 
-        If the number is positive, a single other unit may have more rows.
+        If the number is positive, one other unit may be in progress even if it has more rows.
         """
         raise NotImplementedError
 
@@ -119,7 +119,7 @@ class OverlappingDoFn(UnitDoFn):
     def _done(self, rows: int) -> Iterator[Receipt]:
         """Yield receipts until at most `rows` rows are in progress.
 
-        If `rows` is positive, a single unit in progress may have more rows.
+        If `rows` is positive, one unit may remain in progress even if it has more rows.
         """
         while self.in_flight and (
             self.in_flight[0][1].done()

@@ -132,8 +132,9 @@ class WithDuplicates(beam.PTransform):
         rows: approximate number of rows in all units.
         output: the folder of the stage. `remove_orphans` later removes the temporary files.
         shared: whether a hash's first half is the id's hash, and its second half is the texts'
-            hash. The result is then int64 [m, 2], for all rows whose id occurs more than once: the
-            row's number in the unit, and its number among the rows with equal hashes, from 1.
+            hash. The result is then int64 [m, 2], with an entry for each row whose id occurs more
+            than once: the row's number in the unit, and its number (from 1) among the rows with the
+            same id and the same texts.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 class Merge(beam.CombineFn):
-    """Merges values such as tables. Beam would pass all values at once to a plain function.
+    """Merges values such as tables. To a plain function, Beam would pass many values at once.
 
     `merge` merges values in any order. `rows` returns the number of rows of a value. Values are
     merged when the new values have at least as many rows as the merged value.

@@ -58,8 +58,8 @@ class Sketch:
     """A sample of the keys of many rows. Each key in `levels[l]` (uint64) represents 2^l rows."""
 
     levels: list[np.ndarray] = field(default_factory=list)
-    over: int = 0  # an estimate of the rows with keys up to k is at most this much too large
-    under: int = 0  # the estimate is at most this much too small
+    over: int = 0  # the estimated number of rows with keys up to k is at most this much too large
+    under: int = 0  # the estimated number is at most this much too small
 
     @property
     def rows(self) -> int:

@@ -110,7 +110,7 @@ def selection_in_words(select: SelectOptions, code: Callable[[str], str] = "`{}`
     if select.per_source != "all":
         parts.append(_PER_SOURCE[select.per_source])
     if select.per_generator is not None:
-        parts.append(f"at most {select.per_generator:.0%} of one generator")
+        parts.append(f"at most {select.per_generator:.0%} of the pairs from one generator")
     if select.size is not None:
         parts.append(f"{select.size:,} pairs drawn at random")
     return ", ".join(parts) or "every pair"

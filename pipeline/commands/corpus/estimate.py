@@ -247,8 +247,8 @@ def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
 
 def job_table(jobs: dict[str, Job]) -> Table:
     """Return a table of the estimates for all stages, with the sums of time and disk space."""
-    title = "Estimates for the whole input on this machine"
-    table = number_table(title, "stage", numbers=("rows", "measured", "time", "disk", "memory"))
+    numbers = ("rows", "measured", "time", "disk", "memory")
+    table = number_table("Estimates for the whole input", "stage", numbers=numbers)
     for stage, job in jobs.items():
         measured = f"{rate(job.rate)} rows/s, {job.device}"
         taken = _time(job.seconds), _size(job.size), _size(job.memory)
@@ -274,10 +274,10 @@ def _basis(config: Config, found: Estimated, how: str, read: int, requests: int)
         f"Not in the table: {', '.join([*found.not_timed, 'process start-up'])}.",
     ]
     if found.kept < 1 or found.translated < 1:
-        text = f"Of {read:,} usable rows, `input` keeps {found.kept:.1%}; "
+        text = f"Of {read:,} usable rows, `input` keeps {found.kept:.1%}"
         if config.translates:
-            text += f"of the kept rows, {found.translated:.1%} are translated; "
-        lines.insert(1, f"{text}the whole input may have more repeats.")
+            text += f"; of the kept rows, {found.translated:.1%} are translated"
+        lines.insert(1, f"{text}. With more repeated rows in the whole input, it is less.")
     for of in config.chats:
         said = f"{found.requests:,} requests, not in the table; `--requests 20` measures them."
         if took := found.generators.get(of.name):

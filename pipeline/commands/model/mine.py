@@ -54,7 +54,11 @@ def command(
     k: Annotated[int, typer.Option(min=1, max=32, help="Number of neighbours per sentence.")] = 4,
     margin: Annotated[
         float,
-        typer.Option(min=0, help="Minimum ratio margin. A higher one keeps fewer, better pairs."),
+        typer.Option(
+            min=0,
+            help="Minimum ratio margin: the cosine of a pair, divided by the mean cosine with the "
+            "nearest neighbours. A higher minimum keeps fewer, better pairs.",
+        ),
     ] = 1.2,
     json: JsonFile = None,
 ) -> None:
