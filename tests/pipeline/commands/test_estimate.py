@@ -203,7 +203,7 @@ def test_scorers_with_a_model_and_of_others_are_timed(tmp_path: Path, told: Told
     found, out = told(*options, **changes)
     assert found["left_out"] == ["mean_idf"]
     job = found["jobs"]["score"]
-    assert 0.01 <= 1 / job["rate"] < 0.5  # of a busy machine
+    assert 0 < job["rate"] <= 100  # the scorer sleeps for 0.01 s per pair
     assert (job["cores"], job["device"]) == (cores(), f"{cores()} CPU cores")
     translation = found["jobs"]["back_translate"]
     assert (found["jobs"]["ingest"]["rows"], translation["device"]) == (1_000_000, "H9")
