@@ -1,7 +1,7 @@
 """Ingest: read bitext files into shards of pairs.
 
 Rows are rejected for these reasons, in this order: invalid content, a repeated id, a failed
-condition, a repeated pair, or a near-copy. The last two checks are optional.
+condition, a repeated pair, or a near-copy. The last three checks are optional.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ class Ingest(beam.PTransform):
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find duplicates across all files, in one pass per kind, and then write the shards."""
         reading, kinds = self.reading, self.ids
-        # Equal pairs differ only in `input.keep` columns. Therefore, only conditions on these
-        # columns can accept one of the pairs and reject another.
+        # Only conditions on `input.keep` columns can accept one of several equal pairs and reject
+        # another.
         kept = tuple(condition for condition in reading.where if condition.column not in COLUMNS)
         by_kept = replace(reading, where=kept)
 

@@ -1,11 +1,11 @@
 """Crash recovery: if a worker dies, its units are attempted again with precautions.
 
-A worker that is killed, for instance because it used too much memory, cannot report an error. The
-launcher therefore counts the death in the attempt records (`<stage>/_attempts/<unit>.json`) of all
-units in progress. From the first death on, a translation job records the rows that the model is
-translating. From the second death on, the job makes smaller batches. If workers still die, the
-launcher ends the run with a message that names the units and rows. If the launcher itself is
-killed, no death is counted.
+A worker that is killed, for instance because it used too much memory, cannot report an error. A
+translation job therefore keeps an attempt record of each unit in progress
+(`<stage>/_attempts/<unit>.json`), in which the launcher counts deaths. From the first death on, the
+job records the rows that the model is translating. From the second death on, the job makes smaller
+batches. If workers still die, the launcher ends the run with a message that names the units and
+rows. If the launcher itself is killed, no death is counted.
 """
 
 from collections.abc import Sequence

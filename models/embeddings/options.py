@@ -26,8 +26,8 @@ _RUNTIME = ("checkpoint_every", "device")  # configuration keys that do not chan
 _TASKS = {"similarity", "malstm", "phrases", "context"}  # tasks of `paraloom.papers`
 _KEYS = {"cell", "scramble_variant", "scramble_swaps"}  # keys of `paraloom.papers`
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}
-"""Configuration keys that encoders no longer have, with their last values. The key of a result is
-still computed from these values, so that old results stay valid."""
+"""Configuration keys that `EmbeddingOptions` no longer has, with their last values. The key of a
+result is still computed from these values, so that old results stay valid."""
 
 
 class PairsOptions(Options):
@@ -175,8 +175,8 @@ class EmbeddingOptions(Options):
     def chosen(self) -> dict[str, Any]:
         """Return the values of the configuration keys in use. A result's key depends on the values.
 
-        A configuration key whose value and default are null is omitted. Adding such a configuration
-        key to this class therefore outdates no results.
+        A configuration key whose value and default are null is omitted. A new configuration key
+        with the default null therefore outdates no results.
         """
         values, fields = self.model_dump(), type(self).model_fields
         return {
@@ -285,7 +285,7 @@ class Loading(_Settings):
 class EncoderSettings(_Settings):
     """The file config.json in the folder of an encoder. The file is not trusted."""
 
-    format: Literal[1, 2]  # 1: Paraloom 0.2. Increase it if older code cannot read new folders
+    format: Literal[1, 2]  # 1 in Paraloom 0.2. Increase it if older code cannot read new folders
     options: Annotated[EmbeddingOptions, BeforeValidator(_read_saved)]
     vocabularies: dict[str, int]  # number of entries by kind
     language: str = ENGLISH

@@ -1,4 +1,4 @@
-"""Cleaning of texts: HTML entities, line breaks, decomposed characters, and control characters."""
+"""Cleaning of texts (entities, line breaks, Unicode form), and search for control characters."""
 
 import re
 from collections.abc import Callable, Mapping

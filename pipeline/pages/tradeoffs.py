@@ -57,7 +57,7 @@ class Kept:
     """The pairs selected with certain bounds. A median of fewer than ENOUGH pairs is None."""
 
     bounds: tuple[float, ...]
-    rows: int  # estimated number of rows in the whole run
+    rows: int  # estimated number of these pairs in the whole run
     share: float  # rows / number of pairs that meet all criteria except the bounds
     difference: float | None  # median of 1 − unigram F1
     meaning: float | None  # median of the score that measures meaning
@@ -163,7 +163,8 @@ class Sample:
     def frontier(self, criteria: Criteria, scores: Sequence[str]) -> Curve | None:
         """Return selections of equal size, each with different bounds on wording and meaning.
 
-        The result is None if no score measures wording, or if fewer than ENOUGH pairs are selected.
+        The result is None if there are fewer than two scores, if none of them measures wording, or
+        if fewer than ENOUGH pairs of the sample are selected.
         """
         limits = {each: each.column.removesuffix(schema.decile("")) for each in criteria.where}
         by = [] if criteria.deciles is None else [criteria.by]

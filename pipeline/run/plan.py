@@ -119,7 +119,11 @@ def closure(targets: Iterable[str], steps: Sequence[PlannedStage]) -> list[Plann
 
 
 def outdated(steps: Sequence[PlannedStage]) -> set[str]:
-    """Find finished stages whose key has changed, or that need an outdated or unfinished stage."""
+    """Find finished stages that the current configuration would not reuse.
+
+    A stage is outdated if it is not in `steps`, if its key has changed or cannot be computed, or if
+    it needs an outdated or unfinished stage.
+    """
     runs = dict.fromkeys(step.run for step in steps)
     found = {run.path(name) for run in runs for name in run.records}
     finished = set(found)

@@ -67,7 +67,7 @@ def retry_on_worker_death(
     Args:
         log: file with the output of the workers.
         done: returns the number of rows that need not be repeated.
-        died: called after a death; returns what the worker was processing.
+        died: called after a death; returns text that names the units in progress.
 
     Raises:
         UserError: workers died six times, and no unit was finished between these deaths.

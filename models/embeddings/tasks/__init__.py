@@ -16,7 +16,7 @@ from paraloom.models.languages import ENGLISH
 
 
 class RunInputs(NamedTuple):
-    """Inputs of a task from the run. Only the task `paraphrases` reads them."""
+    """Inputs that a run passes to a task. Only the task `paraphrases` reads them."""
 
     shards: Sequence[str] = ()  # files of the corpus; empty if `embeddings.pairs` is set
     vectors: str | None = None  # file with PARAGRAM vectors, for `initial_vectors: auto`

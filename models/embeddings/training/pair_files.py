@@ -20,13 +20,13 @@ _BY_NAME = ["reference", "translation"]  # default columns
 
 
 def columns_of(sources: Sequence[PairsOptions]) -> PairColumns:
-    """Return the columns of the copies. `negative` is a column only if a source has negatives."""
+    """Return the columns of the copies. `negative` is a column only if a group of files has it."""
     some = any(source.negative is not None for source in sources)
     return PairColumns("first", "second", "negative" if some else None, same_first=True)
 
 
 def copy_pairs(sources: Sequence[PairsOptions], folder: Path) -> list[Path]:
-    """Copy each source to a Parquet file in `folder`, unless `folder` exists already."""
+    """Copy each group of files to a Parquet file in `folder`, unless `folder` exists already."""
     copies = [folder / f"{number}.parquet" for number in range(len(sources))]
     if not folder.exists():
         schema = pa.schema([(name, pa.string()) for name in columns_of(sources).texts])

@@ -64,7 +64,8 @@ def command(
     """Count removed, added and changed rows, and print examples. Rows are matched by their id.
 
     The order of rows and their division into files do not matter. Without --selection, all stages
-    and all named selections are compared. Temporary files are written to TMPDIR.
+    that make pairs are compared, also in rounds and named selections. Temporary files are written
+    to TMPDIR.
 
     The exit code is 0 if the runs are equal and 1 if they differ. Use --tolerance 1e-5 for runs on
     different processors.
@@ -116,7 +117,7 @@ def _rounding(found: list[Comparison]) -> str:
 
 
 def compare(first: str, second: str, selection: str = "") -> list[Comparison]:
-    """Compare all current stages of two runs, or only the corpora of a named selection."""
+    """Compare the current stages that make pairs, or only the corpora of a named selection."""
     finished = [_stages(folder, selection) for folder in (first, second)]
     either = set.union(*finished)
     found = []
