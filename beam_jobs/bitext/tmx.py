@@ -32,7 +32,7 @@ _SPACE = re.compile(r"(?<! ) *+[\t\n\r][\t\n\r ]*")  # white space with a tab or
 
 
 class Tmx(RecordReader):
-    """TMX 1.4: each unit (`tu`) with a segment in both languages is a row.
+    """TMX 1.4: each unit (`tu`) is a row. A unit that lacks one of the languages is rejected.
 
     Further columns are the unit's attributes, such as `tuid`, and its properties, named by type.
     """

@@ -34,7 +34,7 @@ _CONDITION = re.compile(
     rf"|(?P<equals>!?=)\s*(?P<word>{_BARE}|\"[^\"]*\"))\s*"
 )
 _TOKENS = ("reference_tokens", "translation_tokens")
-_BY = "by <=, >=, <, > or in"
+_BY = "by <=, >=, <, >, == or in"
 
 
 @dataclass(frozen=True, slots=True)

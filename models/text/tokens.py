@@ -71,8 +71,8 @@ def moses_tokens(
     """Split a text column into Moses tokens: list<string>, one list per row.
 
     In languages without spaces, a token is a letter with its marks, or a run of Latin letters and
-    digits. Tokens are lower-cased after tokenising, because the tokeniser considers letter case.
-    Empty texts and nulls become empty lists. `language` is a code such as cs, ces or ces_Latn.
+    digits. With `lower`, tokens are lower-cased after tokenising, because the tokeniser considers
+    letter case. Empty texts and nulls become empty lists. `language` is a code (cs, ces, ces_Latn).
 
     >>> moses_tokens(pa.array(["It's Mr. Smith.", ""])).to_pylist()
     [['it', "'s", 'mr.', 'smith', '.'], []]

@@ -32,7 +32,7 @@ class Run:
     """A run that makes stages. Code that only reads a run folder uses `RunRecord` instead.
 
     A derived run reuses stages of its base. A round or a named selection is in a subfolder of its
-    base. A preview has another folder and input, and uses the trained models of its base.
+    base. A preview has its own input, and uses the trained models of its base.
     """
 
     config: Config
@@ -162,7 +162,8 @@ class Run:
 
     @property
     def ranked_by(self) -> list[str]:
-        """The scores that may select pairs. In a later round, this is only the encoder's score."""
+        """The scores whose deciles `auto_select` or `judged` may choose. In later rounds, this list
+        contains only the encoder's score."""
         return [ENCODER] if self.before else self.config.score.names
 
     def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:

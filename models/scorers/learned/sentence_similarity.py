@@ -21,7 +21,7 @@ from paraloom.models.text.tokens import PairText
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
-_BATCH = {"cpu": 32, "cuda": 256}  # texts or pairs per batch; on a GPU only pairs
+_BATCH = {"cpu": 32, "cuda": 256}  # texts or pairs per batch; "cuda" is for pairs alone
 _ON_GPU = 1024  # texts per batch on a GPU
 _CHARACTERS = 16_384  # characters per batch in CTranslate2, including padding
 

@@ -20,7 +20,7 @@ _COLORS = {"ok": "green", "fails": "red", "no": "yellow"}
 
 
 class Check(BaseModel):
-    """The result of one check. The state `no` means that an optional component is missing."""
+    """The result of one check. `no` means that an optional component is missing or unusable."""
 
     name: str
     state: Literal["ok", "fails", "no"]
@@ -44,7 +44,7 @@ def command(
     ] = "A dog runs through the snow.",
     json: JsonFile = None,
 ) -> None:
-    """Print a table of checks. The exit code is 2 if an installed component fails."""
+    """Print a table of checks. The exit code is 2 if an installed engine fails."""
     checks: list[tuple[str, bool, Callable[[], Finding] | str]] = [
         ("libraries", False, _libraries),
         ("engine ctranslate2, CPU", True, _ctranslate2),
