@@ -1,4 +1,4 @@
-"""Compare the rows of two sets of part files. The order of rows and their shards do not matter.
+"""Compare the rows of two sets of part files, in any order and in any division into shards.
 
 Part files with equal checksums are only verified. The rows of all other part files are partitioned
 by a hash of the id, so that memory use does not grow with the corpus.

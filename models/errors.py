@@ -32,7 +32,7 @@ def one_line(text: object) -> str:
 
 
 class EmptyFileError(UserError):
-    """A file has no rows. Callers that accept empty shards may catch this error."""
+    """A file has no rows. Callers that accept empty files may catch this error."""
 
 
 @contextmanager

@@ -28,7 +28,7 @@ class Parquet(RecordReader):
     name = "parquet"
 
     def head(self, path: str) -> tuple[Sequence[Record], Sequence[str]]:
-        """Return a record with an example value for each column, and the names of the columns."""
+        """Return a record of example values, or none if the file is empty, and the column names."""
         with _opened(path) as file:
             schema, rows = flat(file.schema_arrow.empty_table()).schema, file.metadata.num_rows
         example = {field.name: _example(field.type) for field in schema}

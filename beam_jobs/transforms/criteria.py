@@ -55,7 +55,7 @@ class Criteria:
 
     @property
     def draws(self) -> bool:
-        """Whether only some of the accepted pairs are drawn for the corpus."""
+        """Whether a limit may leave accepted pairs out of the corpus."""
         return self.size is not None or self.per_generator is not None
 
     def ranks(self, rows: dict[str, int]) -> dict[str, list[int]]:

@@ -140,7 +140,7 @@ def _pairs(table: pa.Table) -> list[Pair]:
 
 
 def _lowest(table: pa.Table, spread: Sequence[str], pairs: int) -> pa.Table:
-    """Sort rows by distance and hash, drop repeats, and keep the first rows of each of `_cells`."""
+    """Sort rows by distance and hash, drop repeated texts, and keep the first rows of each cell."""
     keys = [name for name in (_HASH, _DISTANCE) if name in table.column_names]
     table = table.take(np.lexsort([table[name].to_numpy() for name in keys]))
     numbered = table.select(_SIDES).append_column("row", pa.array(np.arange(len(table))))

@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 ROUND, SELECTION, FIRST = 1, 2, 3
-"""The kinds of derived runs: 1 is a later round, 2 a named selection, 3 the first round."""
+"""Kinds of derived runs, except previews: a later round, a named selection, the first round."""
 
 RESOURCES = (
     *dict.fromkeys(
@@ -150,7 +150,7 @@ RANKED = "bucket"
 """Selection, judging and the report read the pairs of this stage."""
 
 RESULTS = tuple(name for name, row in TABLE.items() if row.again == FIRST)
-"""The stages that every derived run repeats."""
+"""The stages that every round and every named selection repeats."""
 
 TARGETS: dict[str | None, tuple[str, ...]] = {
     "corpus": tuple(TABLE)[list(TABLE).index("select") :],

@@ -23,7 +23,7 @@ class FolderOptions(PipelineOptions):
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Request the job's options, enter the job's folder, and run Beam's worker.
+    """Request the job's options, enter the job's folder if it exists here, and run Beam's worker.
 
     `arguments` are the worker's id and the addresses of Beam's provision, control and logging
     services.

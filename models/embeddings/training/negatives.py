@@ -36,7 +36,7 @@ def hardest_negatives(
         left, right: vectors of the sentences on each side, [n, dim].
         left_keys, right_keys: hashes of the sentences on each side, [n].
         pool: the side of a sentence's negatives: the `same` side, the `other` side, or `both`.
-        sources: hashes, [n]. All sentences of pairs with equal hashes are paraphrases.
+        sources: hashes, [n]. Sentences of pairs with equal hashes are paraphrases of each other.
 
     Returns:
         The negatives of `left` and of `right`, each int64 [n] on the CPU. A negative is a row of

@@ -158,7 +158,7 @@ def prompt(config: Mapping[str, Any], languages: Languages) -> str:
 
 
 def read_tokens(folder: Path, family: Family, tokenizer: Mapping[str, Any], size: int) -> list[str]:
-    """Return the encoder's tokens in id order. `size` is the number of embeddings."""
+    """Return the tokens that the model reads, in id order. `size` is the number of embeddings."""
     if family is MARIAN:
         return read_vocabulary(folder / "vocab.json")
     if (folder / "tokenizer.json").is_file():

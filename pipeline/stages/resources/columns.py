@@ -12,7 +12,7 @@ from paraloom.pipeline.run.run import Run
 
 
 class ColumnsRecord(StageRecord, stage="columns"):
-    """The record of the stage `columns`: the number of ids and the digest of each score."""
+    """The record of the stage `columns`: the number of rows and the digest of each score."""
 
     rows: dict[str, int]
     digests: dict[str, str]
