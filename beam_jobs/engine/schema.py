@@ -33,7 +33,7 @@ MEANINGS = {
     "reference": "{language} sentence of the bitext",
     "translation": "{language} translation of `source` by the translation model",
     "candidate": "number of this candidate among all candidates for the input row; 0 is the "
-    "translation model's best",
+    "translation model's best, if this model makes candidates",
     "generator": "generator (translation or language model) that made `translation`",
     "translation_subwords": "number of subwords in `translation`, with the end-of-sentence symbol",
     "reference_tokens": "number of Moses tokens (in scripts without spaces: letters) in "

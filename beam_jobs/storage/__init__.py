@@ -179,7 +179,7 @@ def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[R
     """Apply `function`, which reads or writes a file, to all items concurrently.
 
     After an error, running calls are awaited, and calls that have not started are cancelled. After
-    Ctrl-C, running calls of `file_digest` and `copy` end early.
+    Ctrl-C, running calls of `file_digest` and `copy` end early, but uploads do not.
     """
     futures = []
     try:

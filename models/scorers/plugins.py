@@ -93,7 +93,7 @@ def column_of(entry: str) -> str:
 
 
 def source_of(entry: str) -> ScorerSource:
-    """Return the source of a plug-in scorer for an entry in `score.scorers`."""
+    """Return the place of a plug-in scorer for an entry in `score.scorers`."""
     if not (match := _FILE.fullmatch(entry)):
         return ScorerSource(entry)
     with in_one_line(f"score.scorers: {match[1]}: cannot be read"):

@@ -13,7 +13,7 @@ from paraloom.pipeline.run.records import Lenient, StageRecord
 
 DECILES = 10
 ENOUGH = 20
-"""The least number of references or pairs for an interval, a precision, a cut or a median."""
+"""Least number of references or pairs for an interval, a precision, a `reached` cut or a median."""
 _Z = 1.959963984540054  # quantile of the normal distribution for a two-sided 95% interval
 
 Interval = tuple[float, float]

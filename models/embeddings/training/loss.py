@@ -9,8 +9,8 @@ EPSILON = 1e-8  # a vector of at most this length has the cosine 0 with all vect
 
 
 def unit(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Return rows scaled to length 1, [n, dim], and the divisors, [n, 1]. The divisor of a zero row
-    is ∞."""
+    """Return rows scaled to length 1, [n, dim], and the divisors, [n, 1]. If a row's length is at
+    most EPSILON, its divisor is ∞."""
     lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
     lengths = torch.where(lengths > EPSILON, lengths, torch.inf)
     return vectors / lengths, lengths

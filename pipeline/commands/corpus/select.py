@@ -65,8 +65,9 @@ def command(
 ) -> None:
     """Stages that are up to date are skipped. An interrupted run resumes.
 
-    Use --dry-run to try conditions (--set 'select.where=…'). It needs a run with deciles.
-    If the configuration has the stages `exclude`, `auto_select` or `judged`, it needs them, too.
+    Use --dry-run to try conditions (--set 'select.where=…'). --dry-run needs a run with deciles.
+    If the configuration has the stage `exclude`, `auto_select` or `judged`, --dry-run needs this
+    stage, too.
     """
     beam = beam_options(context, on_interrupt)
     if name == "":  # for example, from `--name "$UNSET"`
