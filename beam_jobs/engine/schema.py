@@ -32,15 +32,15 @@ MEANINGS = {
     "source": "sentence in the foreign language",
     "reference": "{language} sentence of the bitext",
     "translation": "{language} translation of `source` by the translation model",
-    "candidate": "number of this candidate among all candidates for the input row; 0 is the "
-    "translation model's best, if this model makes candidates",
+    "candidate": "number of this candidate among all candidates for the input row; if the "
+    "translation model makes candidates, 0 is its best",
     "generator": "generator (translation or language model) that made `translation`",
     "translation_subwords": "number of subwords in `translation`, with the end-of-sentence symbol",
     "reference_tokens": "number of Moses tokens (in scripts without spaces: letters) in "
     "`reference`",
     "translation_tokens": "number of tokens in `translation`, counted as in `reference_tokens`",
 }
-"""One-line descriptions of all columns except scores, for cards and pages."""
+"""Descriptions of all columns except scores, deciles and kept columns, for cards and pages."""
 
 OF_PAIRS = {
     "id": "unique id of the row, from the input or computed from both sentences",
@@ -119,5 +119,5 @@ def row_ids(table: pa.Table) -> pa.StringArray:
 
 
 def rejected(schema: pa.Schema) -> pa.Schema:
-    """Schema of the rejected rows of a stage. `schema` is the schema of the stage's input."""
+    """Schema of a stage's rejected rows: the columns of `schema`, and the reason."""
     return pa.schema([*schema, REASON])

@@ -47,7 +47,7 @@ def check_access(path: str) -> None:
 
 
 def exists(path: str) -> bool:
-    """Whether `path` is a file or a folder with files, local or remote."""
+    """Whether a local path exists, or a remote path is a file or a folder with files."""
     return bool(_listing(path)) if storage.is_remote(path) else Path(path).exists()
 
 
@@ -71,8 +71,8 @@ def localise(path: str) -> str:
 
 
 def publish(folder: Path, path: str) -> None:
-    """Upload a local folder to a remote `path`, remove other files there, and keep a local copy.
-    If `path` is local, do nothing."""
+    """Upload a local folder to a remote `path`, and remove other files there. Then move the folder
+    to the place of its local copy. If `path` is local, do nothing."""
     if not storage.is_remote(path):
         return
     files = {}

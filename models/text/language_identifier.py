@@ -119,8 +119,8 @@ class Spoken(NamedTuple):
     language: str  # the most frequent language
     share: float  # share of rows in `language` with a probability of at least `PLAIN`
     other: float | None
-    """Share of rows in the requested language with a probability of at least `POSSIBLE`, or None if
-    it is uncertain whether the identifier knows this language."""
+    """Share of rows in the requested language with a probability of at least `POSSIBLE`. None if
+    there are no rows, or if it is uncertain whether the identifier knows this language."""
 
 
 PLAIN, POSSIBLE = 0.5, 0.02

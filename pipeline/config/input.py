@@ -45,9 +45,9 @@ class InputOptions(Options):
     split: str = "train"
     """Split of a data set, for the format hub."""
     shard_rows: Count | None = None
-    """Number of input lines in a shard. A shard is the unit of parallel work and of resuming. null:
-    500 to 10,000, depending on the size of the input. If you plan to add input later, set a number,
-    so that finished shards remain valid."""
+    """Number of input lines in a shard. After `ingest`, a shard is the unit of parallel work and of
+    resuming. null: 500 to 10,000, depending on the size of the input. If you plan to add input
+    later, set a number, so that finished shards remain valid."""
     source_language: str = "cs"
     """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`). The code determines
     the tokenisation of the source and the language tag for a multilingual model."""

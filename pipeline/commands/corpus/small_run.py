@@ -48,9 +48,10 @@ class Job:
     device: str = "a core"
 
     def of(self, rows: float, share: float = 1.0, many: int = 1) -> "Job":
-        """Extrapolate to `rows` rows. The stage writes `share` rows for each of these rows.
+        """Extrapolate to `rows` rows.
 
-        `many` is the number of candidates per row. The measured rate counts candidates.
+        `share` is the number of bytes per row, relative to the sample. `many` is the number of
+        candidates per row. In the sample, each candidate counts as a row.
         """
         size = self.size / self.rows * rows * share
         return replace(self, rows=round(rows), rate=self.rate / many, size=size)
