@@ -12,7 +12,7 @@ removed. A row is rejected if
 - the source, the reference or a required id (`Bitext.ids` is "given") is missing, empty or longer
   than `max_characters`;
 - a column is not valid UTF-8, or contains a control character, U+2028 or U+2029 (line breaks), also
-  at its ends.
+  at its ends. Kept columns of records may contain these characters.
 """
 
 from paraloom.beam_jobs.bitext.formats import READERS, Format, find_bitext, find_ranges, read_bitext

@@ -163,7 +163,7 @@ class _Divided:
 
 
 def beginning(path: str) -> tuple[bytes, int]:
-    """Return the decompressed beginning of a file, and the number of compressed bytes read."""
+    """Return the decompressed beginning of a file, and the number of bytes read from the file."""
     with file_errors(path), open_file(path) as raw:
         data = io.BytesIO(raw.read(_HEAD))
     source, text = buffered(data), bytearray()

@@ -356,7 +356,7 @@ def receipt_path(folder: str, name: str, kind: str = RECEIPTS) -> str:
 
 
 def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
-    """Remove temporary files, and files in a stage folder that no receipt in `keep` names."""
+    """Remove temporary files, and all part files and receipts except those of `keep`."""
     needed = set()
     for receipt in keep:
         needed |= {receipt_path(folder, receipt.name), *receipt.paths}

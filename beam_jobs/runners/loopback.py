@@ -1,4 +1,4 @@
-"""gRPC servers that listen on the loopback interface only.
+"""gRPC servers that listen on the loopback interface instead of all interfaces.
 
 By default, Beam's servers listen on all interfaces and execute functions from any sender.
 """
@@ -15,7 +15,7 @@ LOOPBACK = "localhost"
 
 @contextmanager
 def loopback_servers() -> Iterator[None]:
-    """Restrict gRPC servers that are created in the block to the loopback interface."""
+    """Apply `on_loopback` to the addresses of gRPC servers that are created in the block."""
     server = grpc.server
 
     def make(*arguments: Any, **options: Any) -> grpc.Server:

@@ -97,7 +97,7 @@ def cut_lines(cut: cuts.Cut, rows: int) -> list[str]:
 
 
 def counts_line(found: cuts.AgreementRecord) -> str:
-    """Describe how many pairs are judged, how many are good, and how many do not count."""
+    """Describe how many pairs are judged, how many are good, and what does not count."""
     judged = f"{found.pairs:,} judged pairs of {found.references:,} references"
     if found.where:
         judged += f" with {' and '.join(found.where)}"
@@ -107,12 +107,12 @@ def counts_line(found: cuts.AgreementRecord) -> str:
         judged += f" (Krippendorff's alpha {number_in_words(found.alpha)})"
     good = f"{found.good_pairs:,} are good (label at least {found.good:g} of 100)"
     not_counted = {
-        "have equal sides": found.copies,
-        "do not meet the condition": found.outside,
-        "are not in the run": found.gone,
+        "pair(s) with equal sides": found.copies,
+        "pair(s) that do not meet the conditions": found.outside,
+        "judgment(s) of texts that are not in the run": found.gone,
     }
     some = [f"{number:,} {which}" for which, number in not_counted.items() if number]
-    return "; ".join([judged, good, *([f"pairs not counted: {', '.join(some)}"] if some else [])])
+    return "; ".join([judged, good, *([f"not counted: {', '.join(some)}"] if some else [])])
 
 
 def by_agreement(scores: Mapping[str, cuts.ScoreAgreement]) -> dict[str, cuts.ScoreAgreement]:
@@ -134,7 +134,8 @@ def describe_judges(judgments: Sequence[Judgment]) -> list[str]:
 
 
 def alpha(judgments: Sequence[Judgment]) -> float | None:
-    """Return Krippendorff's alpha, or None if undefined. If all judges agree, alpha is 1."""
+    """Return Krippendorff's alpha, which is 1 if all judges agree. It is None if the pairs with
+    several judges do not have at least two different labels."""
     pairs = {pair: i for i, pair in enumerate(dict.fromkeys(of.pair for of in judgments))}
     judges = {judge: i for i, judge in enumerate(sorted({of.judge for of in judgments}))}
     values = np.full((len(judges), len(pairs)), np.nan)

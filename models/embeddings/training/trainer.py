@@ -46,7 +46,7 @@ class Source(Protocol[Produced]):
     name: str  # name of the source in messages
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Produced]]:
-        """Yield the pools of an epoch from index `first` on. An epoch always has the same pools."""
+        """Yield the pools of an epoch from index `first` on. Repeated calls yield equal pools."""
 
 
 class Memory(Generic[Batch]):

@@ -104,9 +104,9 @@ def command(
 ) -> None:
     """List the files of the release. With --push, upload the release.
 
-    A release contains the data card, provenance, checksums, and Parquet files in two configurations
-    of the data set, full and pairs. Rows with the same reference are in the same split. A data set
-    that --push creates is private.
+    A release contains the data card, provenance, checksums, and Parquet files in the configurations
+    full, pairs and, with --triplets, triplets. Rows with the same reference are in the same split.
+    A data set that --push creates is private.
     """
     if send and repo is None:
         raise UserError("--push: needs a data set to upload to; give --repo OWNER/NAME")

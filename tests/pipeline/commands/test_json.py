@@ -151,7 +151,7 @@ def test_it_prints_the_scores_and_the_cut(labels: Path, tmp_path: Path, capsys: 
     assert main(["agreement", *arguments, "--json", str(results)]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "220 judged pairs of 55 references; 120 are good (label at least 45 of 100)" in out
-    assert "pairs not counted: 1 have equal sides" in out
+    assert "; not counted: 1 pair(s) with equal sides" in out
     assert "select: # precision 0.8 by: " in out
     found = json.loads(results.read_text())
     assert errors_of("agreement", found) == [] and found["corpora"] == {}

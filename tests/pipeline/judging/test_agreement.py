@@ -95,7 +95,8 @@ def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(write_run: W
     assert found.alpha == alpha(judgments)
     said = counts_line(found)
     assert ", 2 judges" in said
-    assert said.endswith("pairs not counted: 1 have equal sides, 2 are not in the run")
+    gone = "2 judgment(s) of texts that are not in the run"
+    assert said.endswith(f"; not counted: 1 pair(s) with equal sides, {gone}")
     for name in run.scores:
         others = Counter(row[f"{name}_decile"] for row in rows[3:])  # those that are no copies
         assert pairs.rows[name] == [others[decile] for decile in range(10)]
