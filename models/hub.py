@@ -83,7 +83,7 @@ def revision(folder: Path) -> str | None:
 
 
 def pinned(model: str) -> str:
-    """Add the commit of the downloaded model to a Hub name. Return other names unchanged."""
+    """Set the revision of a Hub name to the downloaded commit. Return other names unchanged."""
     if not is_hub_name(model):
         return model
     return f"{model.partition('@')[0]}@{revision(fetch(model))}"

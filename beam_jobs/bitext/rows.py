@@ -85,7 +85,7 @@ class RowBlock:
     lines: np.ndarray  # row number of each pair in the file, int64 [n]
     rows: int  # number of pairs and rejected rows
     cleaned: Mapping[str, np.ndarray]  # whether each cleaner changed each pair, bool [n]
-    made: pa.StringArray | None  # [n], ids made from the texts; None if all ids are given
+    made: pa.StringArray | None  # [n], ids made from the texts; None if `Bitext.ids` is "given"
 
 
 def checked(bitext: Bitext, rows: RawRows, max_characters: int) -> RowBlock:

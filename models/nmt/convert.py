@@ -69,7 +69,7 @@ def convert_once(model: str, convert: Callable[[Path], tuple[int, int]]) -> Conv
 
 
 def adopt(folder: Path, digest: str) -> None:
-    """Add another machine's conversion to the cache, by links, if its SHA-256 is `digest`.
+    """Link or copy another machine's conversion into the cache, if its SHA-256 is `digest`.
 
     The conversion is in `folder`, whose name must be the conversion's name in the cache.
     """

@@ -19,7 +19,7 @@ from paraloom.models.nmt.options import NmtTrainingOptions
 
 _COLUMNS = ["id", "source", "reference"]
 _LONGEST = 200  # subwords per side; longer sides are rarely translations of each other
-_SENTENCES_FOR_PIECES = 1_000_000  # number of sentences on which SentencePiece is trained
+_SENTENCES_FOR_PIECES = 1_000_000  # maximum number of sentences on which SentencePiece is trained
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def _writable(context: typer.Context, file: str | None) -> str | None:
 
 
 def _check_replaceable(file: Path) -> None:
-    """Raise a UserError for an existing file that `write_json` did not write."""
+    """Raise a UserError if a file has content that does not begin like JSON of `write_json`."""
     if file.is_file():
         with file.open("rb") as stream:
             if stream.read(2) not in (b"", b"{\n", b"[\n", b"{}", b"[]"):

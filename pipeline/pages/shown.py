@@ -34,7 +34,7 @@ def shown_configuration(record: RunRecord) -> dict[str, Any]:
 
 
 def run_name(record: RunRecord) -> str:
-    """Return the name of the run folder, followed by the name of a named selection."""
+    """Return the name of the run folder. In a named selection, add the selection's name."""
     kind, _, name = record.place.partition("/")
     return last_name(record.config.run) + f"-{name}" * (kind == "selections")
 
