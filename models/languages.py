@@ -86,8 +86,8 @@ def short_code(code: str) -> str:
     """Convert all codes of a language to the same short code.
 
     The region and the language's usual script are omitted. For a country code that is no language
-    code (`cz`, `jp`), return the code of the country's most spoken language. Return an unknown code
-    in lower case.
+    code (`cz`, `jp`), return the code of the country's most spoken language, unless that is English
+    (`us` stays `us`). Return an unknown code in lower case.
 
     >>> [short_code(code) for code in ("ces_Latn", "cz", "en-GB", "zho_Hans", "zh-TW", "sr-Latn")]
     ['cs', 'cs', 'en', 'zh', 'zh-Hant', 'sr-Latn']

@@ -13,7 +13,8 @@ from paraloom.pipeline.run.records import Lenient, StageRecord
 
 DECILES = 10
 ENOUGH = 20
-"""Least number of references or pairs for an interval, a precision, a `reached` cut or a median."""
+"""With fewer references or pairs, intervals, precisions and medians are None, and no `Cut` is
+`reached`."""
 _Z = 1.959963984540054  # quantile of the normal distribution for a two-sided 95% interval
 
 Interval = tuple[float, float]
