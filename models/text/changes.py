@@ -1,9 +1,9 @@
 """Changes to a sentence that keep nearly all words but change the meaning.
 
 A word is changed only if the paraphrase of the sentence, called the anchor, also has the word. A
-word that the anchor lacks may be a translation error, so the changed sentence may have the meaning
-of the anchor. For the same reason, a negation is removed only if the anchor has a negation, and
-added only if the anchor has none.
+word that the anchor lacks may be a translation error. Its change could correct the error, so that
+the sentence has the same meaning as the anchor. For the same reason, a negation is removed only if
+the anchor has a negation, and added only if the anchor has none.
 """
 
 import random

@@ -32,7 +32,7 @@ TOLERANCE = 1e-3  # largest accepted difference from torch in log p per subword
 _READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # file types that conversion reads
 _WEIGHTS = (".safetensors", ".bin")
 _UNLIMITED = 16_000  # number of positions for models with relative positions
-# Largest accepted settings, because Transformers builds the network before it reads the weights.
+# Larger settings are refused. Transformers would build a huge network before it reads the weights.
 _LARGEST = {
     r".*layers": 1_000,
     r"d_model|hidden_size|n_positions|max_position_embeddings": 1 << 14,
