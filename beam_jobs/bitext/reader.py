@@ -195,7 +195,8 @@ class RecordReader(BitextReader):
     def describe(self, path: str, layout: Layout) -> Columns:
         """Check that the first records have the columns, and infer the types of kept columns.
 
-        By default, the column `id` may be missing. A kept column without values has the type null.
+        The column `id` may be missing if `input.columns` does not name it. A kept column without
+        values has the type null.
         """
         places, used, kept = self.places(layout), {}, []
         records, known = self.head(path)

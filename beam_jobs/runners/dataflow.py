@@ -53,7 +53,8 @@ def one_process(arguments: Sequence[str], accelerator: str | None) -> list[str]:
 
     By default, Dataflow starts one process per core, and each process would load the model. The
     added arguments give one thread per GPU (one thread if there is no GPU), and one more thread
-    that reads and writes. The user may override `--number_of_worker_harness_threads`.
+    that reads and writes. The user may override `--number_of_worker_harness_threads`. For other
+    runners, arguments are added only if there is an accelerator.
     """
     if accelerator is None and runner_of(arguments) != DATAFLOW:
         return [*arguments]

@@ -106,8 +106,8 @@ class EmbeddingOptions(Options):
     and have `dim` dimensions, otherwise random vectors. For tasks other than paraphrases, auto
     means null."""
     max_vocabulary: Count | None = 200_000
-    """Maximum size of the vocabulary, which contains the most frequent words or trigrams. null: no
-    limit."""
+    """Maximum size of the vocabulary, which contains the most frequent words or trigrams, and then
+    the other words of `initial_vectors`. null: no limit."""
 
     # Training
     epochs: Count = 5

@@ -43,14 +43,13 @@ class NmtTrainingOptions(Options):
     batch_tokens: Count = 4096
     """Maximum number of source or target subwords per update, including padding."""
     checkpoints: Size = 5
-    """Number of evenly spaced checkpoints. The checkpoint with the best BLEU on half of `held_out`
-    becomes the model."""
+    """Number of evenly spaced checkpoints. The checkpoint or average (see `average`) with the best
+    BLEU on half of `held_out` becomes the model."""
     average: Size | None = None
     """Number of last checkpoints whose average is also tried as a model. null: 3. 1: no average."""
     held_out: Annotated[int, Field(ge=2, le=10**12)] = 500
     """Number of pairs that are not used for training, at most a tenth of all pairs. One half of
-    these pairs is used to choose the checkpoint, and the other half to measure the checkpoint's
-    BLEU."""
+    these pairs is used to choose the model, and the other half to measure the model's BLEU."""
 
     def _check(self) -> None:
         if self.dim % self.heads or self.dim % 2:
@@ -87,7 +86,7 @@ class NmtOptions(Options):
     """Folder of another run, on disk or in an object store. A translation in this folder is reused
     if the same model made the translation with the same options. See resume.md."""
     beam: Size = 12
-    """Beam size. The best hypothesis becomes the translation."""
+    """Beam size. By default, the best hypothesis becomes the translation."""
     candidates: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of translations to keep per source: the best hypotheses of the beam, or samples
     (`sampling`). Each translation becomes a row with the source's id and a number in the column

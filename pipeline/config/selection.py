@@ -44,8 +44,8 @@ class SelectOptions(Options):
     """Least label of a good pair, from 0 to 100. `by: judged` and the measured precision of the
     corpus use this key. If several people judged a pair, its label is the mean of their labels."""
     labelled: InputFile | list[InputFile] | None = None
-    """Labelled pairs in the format of STS, for `by: auto` and `loop.rounds`. Give a file, a folder,
-    or a list of files and folders."""
+    """Labelled pairs for `by: auto` and `loop.rounds`: a file or folder of STS or SICK, a file of
+    judgments, or a list of paths."""
     auto: AutoOptions = AutoOptions()
     deciles: Annotated[list[Annotated[int, Field(ge=0, le=9)]], Field(min_length=1)] | None = Field(
         default=[8, 9]

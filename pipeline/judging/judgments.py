@@ -1,8 +1,8 @@
 """The judgments of a run, in RUN/judgments/<judge>.jsonl.
 
 The file of a judge is a log of actions, one JSON object per line. An action judges a pair, skips a
-pair (`score` is null) or undoes an earlier action (`undone`). The last action on a pair counts. A
-killed process can leave an incomplete last line, which is ignored.
+pair (no `score`) or makes a pair unjudged (`undone`). The last action on a pair counts. A killed
+process can leave an incomplete last line, which is ignored.
 """
 
 import os
@@ -69,7 +69,7 @@ class Action(PairName):
     translation: str = ""
     score: Score | None = None  # shared meaning, 0 to 100; None if the judge skipped the pair
     fluency: Fluency | None = None  # 0 nonsense, 1 understandable, 2 fluent
-    undone: bool = False  # whether this action undoes the last action on the pair
+    undone: bool = False  # whether this action makes the pair unjudged
 
     @property
     def pair(self) -> PairTexts:

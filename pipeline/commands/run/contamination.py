@@ -34,7 +34,7 @@ class Counts(BaseModel):
 
     rows: int
     found: int  # number of rows with an evaluation sentence
-    # For each data set, the number of `sentences` and the number of rows that each rule found.
+    # For each data set: its number of `sentences`, and the rows by the first rule that found them.
     data_sets: dict[str, dict[str, int]]
 
 
@@ -97,9 +97,9 @@ def contamination(
     """Find evaluation sentences in a corpus.
 
     Returns:
-        - the counts, int64 [data sets + 1, rules]: the number of rows in which a rule found a
-          sentence of a data set. A row counts only for the first rule that applies to the row.
-          `counts[-1]` counts the rows with a sentence of any data set.
+        - the counts, int64 [data sets + 1, rules]: the number of rows in which a rule, but
+          no earlier rule, found a sentence of a data set. `counts[-1]` counts the rows with a
+          sentence of any data set.
         - the number of rows of the corpus.
         - for each rule, at most `examples` tuples of place, text and evaluation sentence.
     """
