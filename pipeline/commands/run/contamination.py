@@ -34,7 +34,8 @@ class Counts(BaseModel):
 
     rows: int
     found: int  # number of rows with an evaluation sentence
-    # For each data set: its number of `sentences`, and the rows by the first rule that found them.
+    # For each data set: the number of `sentences`, and the number of rows by rule. A row counts for
+    # the first rule that found it.
     data_sets: dict[str, dict[str, int]]
 
 
