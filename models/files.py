@@ -254,7 +254,7 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
 def kept_digest(
     place: str, state: Callable[[], tuple[list[Any], float]], compute: Callable[[], str]
 ) -> str:
-    """Return the cached SHA-256 of a file, or compute it if the file may have changed.
+    """Return the cached SHA-256 of a file, or compute it if none is cached for its current state.
 
     Args:
         place: the absolute path or address of the file.

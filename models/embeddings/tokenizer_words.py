@@ -101,7 +101,7 @@ def _stop(code: str) -> str:
         rf"\.(?![\p{{Nd}}\p{{Ll}}\p{{Lu}}])(?<=[{_WORD}{_H}']\.)",
         # except the last full stop of abbreviations such as U.S.
         rf"(?!(?<=\.{_CASED}\.)(?<={start}[{_ALPHA}.]{{0,40}}\.{_CASED}\.))",
-        # except a full stop between a single letter and a lower-case word or hyphen
+        # except between a word of letters and a lower-case word or hyphen
         rf"(?!(?={_SPACE}*\p{{Ll}}|\p{{Pd}})(?<={_CASED}\.)(?<={start}[{_ALPHA}]{{0,40}}{_CASED}\.))",
     ]
     if always:  # except after Mr

@@ -55,7 +55,8 @@ def open_cross_encoder(path: Path, compute_type: str = "auto") -> CrossEncoder:
     if model.num_labels != 1 and label is None:
         raise UserError(
             f"score.cross_encoder_model: {path} has the labels {', '.join(_labels(model))}; choose "
-            "a model with the label entailment, or with one output, as for the STS Benchmark"
+            "a model with the label entailment, or with one output, such as a model trained on "
+            "the STS Benchmark"
         )
     pairs = [(one, other) for one in SENTENCES for other in SENTENCES[:3]]
     accelerate(model, lambda: _predict(model, pairs, softmax=label is not None), compute_type)
