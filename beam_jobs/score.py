@@ -193,7 +193,7 @@ def run(
     If a resource is a model and the user chose no Beam runner, one process does all the work, so
     that the model is loaded once.
     `keys` maps each score to a digest of everything that it depends on, apart from the pairs. If
-    the digest is unchanged, the column is copied from the unit's earlier output.
+    digest and pairs are unchanged, the column is copied from the unit's earlier output.
     """
     scoring = replace(scoring, threads=threads_here(arguments))
     score = beam.ParDo(_Score(output, scoring, dict(keys or {})))

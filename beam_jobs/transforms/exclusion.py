@@ -66,7 +66,7 @@ class EvaluationSentences:
         self._with = [which.T.tocsr() for which in self._which(normal, rows, grams)]
 
     def find(self, texts: pa.Array, normal: pa.Array) -> list[csr_array]:
-        """Return a matrix [n, m] for each rule: (i, j) is nonzero if text i contains sentence j."""
+        """Return a matrix [n, m] per rule: (i, j) is nonzero if sentence j is found in text i."""
         from scipy.sparse import vstack
 
         step = max(1, _MOST // len(self.table))

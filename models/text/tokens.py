@@ -70,9 +70,10 @@ def moses_tokens(
 ) -> pa.ListArray:
     """Split a text column into Moses tokens: list<string>, one list per row.
 
-    In languages without spaces, a token is a letter with its marks, or a run of Latin letters and
-    digits. With `lower`, tokens are lower-cased after tokenising, because the tokeniser considers
-    letter case. Empty texts and nulls become empty lists. `language` is a code (cs, ces, ces_Latn).
+    In languages without spaces, a token is a letter with its marks, a run of Latin letters and
+    digits, a punctuation mark or a symbol. With `lower`, tokens are lower-cased after tokenising,
+    because the tokeniser considers letter case. Empty texts and nulls become empty lists.
+    `language` is a code (cs, ces, ces_Latn).
 
     >>> moses_tokens(pa.array(["It's Mr. Smith.", ""])).to_pylist()
     [['it', "'s", 'mr.', 'smith', '.'], []]

@@ -24,7 +24,7 @@ def show_summary(folder: str, whole: RunRecord, ran: set[str]) -> None:
     many = 1 if record.config.chats else record.config.nmt.candidates
     if many > 1 and "back_translate" in record.stages:
         table.caption = (
-            f"from back_translate to bucket, a source has {many} rows, one per candidate"
+            f"from back_translate to bucket, a source has up to {many} rows, one per candidate"
         )
     out.print(table)
     rejected = {n: s.rejected for n, s in record.pair_records.items() if s.round is None}

@@ -67,12 +67,11 @@ class InputOptions(Options):
     """Licence of the bitext, which the data card and the model card show."""
     clean: list[Literal["entities", "whitespace", "nfc"]] = Field(default=[])
     """How to clean source and reference before the pair is checked. entities: replace HTML entities
-    by their characters, in one pass. whitespace: replace tabs, line feeds and U+2028 by a space.
+    by their characters, in one pass. whitespace: replace tabs and line breaks by a space.
     nfc: normalise the text to Unicode's form NFC. See inputs.md."""
     where: list[str] = Field(default=[])
-    """Conditions that a pair must meet to be translated, such as `source_tokens <= 60`,
-    `token_ratio in 0.5..1.25`, `source_language = cs` or `identical = no`. All conditions must
-    hold. See choosing-pairs.md."""
+    """Conditions that a row must meet, such as `source_tokens <= 60`, `token_ratio in 0.5..1.25`,
+    `source_language = cs` or `identical = no`. All conditions must hold. See choosing-pairs.md."""
     unique: Literal["source", "pair"] | None = None
     """source: translate equal sources in a shard once, and copy the translation to all rows with
     this source. pair: reject a row with the same source and the same reference as an earlier row.

@@ -28,7 +28,7 @@ class SplitFiles(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """A configuration of a released data set: some columns of the corpus, in one folder."""
+    """A configuration of a released data set: splits with the same columns, in one folder."""
 
     name: str
     folder: str

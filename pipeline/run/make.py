@@ -45,7 +45,7 @@ def run_stages(
     """Bring stages and their dependencies up to date, and return the run.
 
     Args:
-        targets: names of stages. `select` includes the corpora of all named selections.
+        targets: names of stages. If `selection` is "", `select` includes all named selections.
         arguments: options of Beam.
         force: run the targets even if they are up to date.
         selection: the named selection that the targets belong to, or "" for the run itself.

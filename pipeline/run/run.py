@@ -190,7 +190,7 @@ class Run:
 
     @property
     def exclusion(self) -> Exclusion | None:
-        """The evaluation sentences from the stage `exclude`, or None if it is not finished."""
+        """The evaluation sentences. None if there are none, or if `exclude` is not finished."""
         options, model = self.config.select, excluding_model(self.config)
         if not options.exclude or "exclude" not in self.owner("exclude").records:
             return None

@@ -301,7 +301,7 @@ def test_a_corpus_of_an_earlier_configuration(
     assert "in the corpus: deciles 2–6 of `trigram_overlap`" in explained
     assert "an earlier configuration made these outdated stages: " in explained
     assert main(["compare", folder, str(finished_run / "run"), *ONE]) == 1
-    assert "not compared, because an earlier configuration made these stages: " in said(capsys)
+    assert "these stages of an earlier configuration are not compared: " in said(capsys)
     assert as_made(read_run(folder)).config == before.config
     assert card.read_text() == text
 

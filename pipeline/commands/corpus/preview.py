@@ -26,11 +26,11 @@ def command(
         int, option("N", "Number of rows to sample.", "-n", min=1, max=small_run.READ)
     ] = 200,
 ) -> None:
-    """Draw random rows of the input, and run all stages up to selection in RUN/preview.
+    """Draw random rows from the beginnings of the files, and run the stages up to selection.
 
-    The report shows rejected rows, translations, scores and selected pairs. A preview uses models
-    that the run has trained. If a model is missing, the preview skips the scores or stages that
-    need the model, and prints their names.
+    The results are in RUN/preview. The report shows rejected rows, translations, scores and
+    selected pairs. A preview uses models that the run has trained. If a model is missing, the
+    preview skips the scores, selections or stages that need the model, and says so.
     """
     read, arguments = read_config(config, changes or ()), beam_options(context)
     connect(arguments, [read.run])

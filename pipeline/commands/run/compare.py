@@ -93,8 +93,7 @@ def command(
         if stages:
             names = ", ".join(stages)
             out.print(
-                f"{folder}: not compared, because an earlier configuration made these stages: "
-                f"{names}"
+                f"{folder}: these stages of an earlier configuration are not compared: {names}"
             )
     out.print(_rounding(found), end="")
     different = [stage.name for stage in found if not stage.same]
