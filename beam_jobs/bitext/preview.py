@@ -41,7 +41,8 @@ def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Bit
     ((reason, _),) = reasons.most_common(1) or [("", 0)]
     table = pa.Table.from_batches(pairs)
     if not len(table):
-        of = f"{chosen[0].paths[0]}: none of the first {read:,} rows"
+        more = f" and {len(chosen) - 1} other file(s)" if len(chosen) > 1 else ""
+        of = f"{chosen[0].paths[0]}{more}: none of the first {read:,} rows"
         raise UserError(f"{of} can be used; most common reason: {reason}")
     total, counted = _estimate(bitexts)
     return BitextPreview(

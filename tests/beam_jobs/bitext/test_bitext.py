@@ -348,6 +348,9 @@ def test_none_that_can_be_used_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a\t\nb\nc\t\n")
     with pytest.raises(UserError, match=r"a: none of the first 3 rows can be .* empty reference$"):
         looked_at([str(tmp_path / "a")])
+    (tmp_path / "b").write_text("d\t\n")
+    with pytest.raises(UserError, match=r"a and 1 other file\(s\): none of the first 4 rows can"):
+        looked_at([str(tmp_path / "a"), str(tmp_path / "b")])
 
 
 def test_small_inputs_have_small_shards(tmp_path: Path, monkeypatch: Patch) -> None:
