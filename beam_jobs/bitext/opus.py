@@ -26,8 +26,8 @@ _SECONDS, _FAILURES, _PAUSE = 60, 5, 1.0  # timeout (s), maximum failures in a r
 def fetch(name: str, codes: tuple[str, str]) -> tuple[str, str]:
     """Return the cached source and reference files of `corpus` or `corpus@version`.
 
-    A missing corpus is downloaded. The first call without a version downloads the latest version,
-    and later calls return this version.
+    A missing corpus is downloaded. Without a version, the first call chooses the latest version,
+    and later calls return the same version.
     """
     match, pair = _NAME.fullmatch(name), "-".join(sorted(codes))
     if not match or not re.fullmatch(r"[\w-]+", pair):

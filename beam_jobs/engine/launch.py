@@ -261,9 +261,9 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
 
 
 def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
-    """Return a runner with local workers, or None if a runner is named or one worker is used.
+    """Return a runner with local workers, or None if a runner is named or `local_workers` is 1.
 
-    With this runner, a job that needs only one process runs in a worker, too, because the job's
+    With this runner, a job that needs only one process runs in a worker, too, so that the job's
     memory is freed when the worker ends.
     """
     here = local_workers(arguments) < 2

@@ -1,7 +1,7 @@
 """Encode and decode part files. They are Parquet files with at most one row group.
 
-To add columns to a part file, `extended` copies the compressed pages of the existing columns. This
-is several times faster than compressing the texts again, and gives the same bytes as `encode`.
+To append columns to a part file, `extended` copies the compressed pages of the existing columns.
+This is several times faster than compressing the texts again, and gives the same bytes as `encode`.
 
 A Parquet footer uses Thrift's compact protocol. In this module, a Thrift struct is a dict from
 field number to (type, value).

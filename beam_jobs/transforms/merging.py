@@ -29,8 +29,8 @@ def by_key(many: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 class Merge(beam.CombineFn):
     """Merges values such as tables. To a plain function, Beam would pass many values at once.
 
-    `merge` merges values in any order. `rows` returns the number of rows of a value. Values are
-    merged when the new values have at least as many rows as the merged value.
+    `merge` receives the values in any order. `rows` returns the number of rows of a value. Values
+    are merged when the new values have at least as many rows as the merged value.
     """
 
     def __init__(self, merge: Callable[[Iterable[Any]], Any], rows: Callable[[Any], int]):

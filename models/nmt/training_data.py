@@ -100,7 +100,7 @@ def train_subwords(
     """Train one SentencePiece model (BPE) on all texts, or on every k-th line of large texts. On
     small texts, the model has fewer pieces than `options.pieces`."""
     pieces, path = options.pieces, folder / SENTENCEPIECE
-    # Given the files, SentencePiece would draw random lines, and store paths and thread count.
+    # If SentencePiece read the files, it would draw random lines, and store paths and thread count.
     step = -(-sum(1 for _ in _lines(texts)) // _SENTENCES_FOR_PIECES)
     while True:
         try:

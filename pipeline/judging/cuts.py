@@ -13,7 +13,7 @@ from paraloom.pipeline.run.records import Lenient, StageRecord
 
 DECILES = 10
 ENOUGH = 20
-"""With fewer references or pairs, intervals, precisions and medians are None, and no `Cut` is
+"""With fewer references, `ScoreAgreement.interval` is None. With fewer judged pairs, no `Cut` is
 `reached`."""
 _Z = 1.959963984540054  # quantile of the normal distribution for a two-sided 95% interval
 

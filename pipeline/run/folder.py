@@ -84,7 +84,10 @@ def recorded(record: RunRecord) -> RunRecord:
 
 
 def recorded_config(values: dict[str, Any]) -> Config:
-    """Read a recorded configuration, and drop values that only `paraloom.papers` accepts."""
+    """Read a recorded configuration.
+
+    Unless `paraloom.papers` is imported, drop the values that only this package accepts.
+    """
     options, known = values["embeddings"], KNOWN[-1]
     options = {name: of for name, of in options.items() if name in known.model_fields}
     if options["task"] not in known.tasks:

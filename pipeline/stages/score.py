@@ -40,7 +40,7 @@ def plugin_keys(config: Config) -> dict[str, Any]:
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the scores' names, the scorers' versions other than 1, and `plugin_keys`."""
+    """Return the scores' names, the language, scorers' versions other than 1, and `plugin_keys`."""
     scores, own = run.config.score.names, plugin_keys(run.config)
     versions = {name: _version(run.config, name) for name in scores if name in SCORERS}
     more = own | {name: version for name, version in versions.items() if version != 1}

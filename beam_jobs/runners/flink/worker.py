@@ -1,4 +1,4 @@
-"""A Python worker of the pool, which uses the packages installed on this machine."""
+"""A Python worker of Flink's worker pool. It uses the packages installed on this machine."""
 
 import json
 import os

@@ -71,7 +71,7 @@ class EmbeddingMatrix(nn.Module):
         self.pending = np.zeros((1024, 4))
 
     def forward(self, rows: NDArray[np.int64]) -> Tensor:
-        """Return the vectors of distinct `rows`, as a leaf tensor if gradients are enabled."""
+        """Return the vectors of distinct `rows`. For a training step, they are a leaf tensor."""
         index = on_device(rows, self.weight.device)
         vectors = self.weight.index_select(0, index)
         if not self.trained:
