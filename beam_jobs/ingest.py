@@ -91,7 +91,7 @@ class Reading:
             yield np.column_stack([first, other]), block.lines
 
     def failed(self, pairs: pa.RecordBatch) -> np.ndarray:
-        """Return the first condition that each pair fails, or "": object [n]."""
+        """Return a reason for each pair that fails a condition, else "": object [n]."""
         sides = pairs["source"], pairs["reference"]
         return reasons(*sides, self.where, self.languages, pairs, self.identifier)
 

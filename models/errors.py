@@ -47,7 +47,7 @@ def reading(what: object) -> Iterator[None]:
 
 @contextmanager
 def in_one_line(what: str) -> Iterator[None]:
-    """Convert errors in the block to a UserError whose message begins with `what`."""
+    """Convert errors except UserErrors to a UserError whose message begins with `what`."""
     try:
         yield
     except UserError:

@@ -79,7 +79,7 @@ class Predicate:
         return self.value if isinstance(self.value, tuple) else (self.value,)
 
     def check(self, scorers: Sequence[str], kept: Sequence[str] = ()) -> None:
-        """Raise ValueError if the condition is not possible for pairs with these columns."""
+        """Raise ValueError if the condition is not possible for pairs with `scorers` and `kept`."""
         deciles = [schema.decile(score) for score in scorers]
         if self.column in kept:
             return

@@ -117,9 +117,9 @@ class Spoken(NamedTuple):
 
     rows: int  # number of sentences with letters
     language: str  # the most frequent language
-    share: float  # share of rows in `language` with a probability of at least `PLAIN`
+    share: float  # share of rows whose probability for `language` is at least `PLAIN`
     other: float | None
-    """Share of rows in the requested language with a probability of at least `POSSIBLE`. None if
+    """Share of rows whose probability for the requested language is at least `POSSIBLE`. None if
     there are no rows, or if it is uncertain whether the identifier knows this language."""
 
 

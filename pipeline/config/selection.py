@@ -13,7 +13,7 @@ from paraloom.models.options import Count, Fraction, InputFile, InputPath, Nearn
 HubModel = Annotated[str, InputPath(copied=False, hub=True)]
 
 CHOSEN = ("auto", "judged")
-"""Values of `select.by` for which a stage of the run chooses the score and the deciles."""
+"""Values of `select.by` with which a stage chooses the deciles and, with `judged`, the score."""
 
 
 class AutoOptions(Options):

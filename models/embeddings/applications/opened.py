@@ -113,7 +113,7 @@ class Cost(NamedTuple):
 
 
 def cost(model: OpenedModel, sentences: Sequence[str]) -> Cost:
-    """Measure the size of a model, and its speed with the fastest batch size after a warm-up."""
+    """Measure a model's size and, after a warm-up, its speed with the fastest batch size."""
     model.encode(sentences[:_FEWEST], model.batch_sizes[0])
     found = []
     for size in model.batch_sizes:

@@ -54,8 +54,8 @@ class PairTrainer(Trainer[Pairs]):
         """Return the index of each sentence's negative in `sentences`, [2, n]; -1 if there is none.
 
         Args:
-            sentences: n left sentences, n right sentences, and optionally the user's n negatives,
-                which replace selected negatives that are less similar.
+            sentences: n left sentences, n right sentences, and optionally the user's n negatives.
+                A user's negative replaces a selected negative that is less similar to the sentence.
             keys, sources: see `Pairs`.
         """
         n = keys.shape[1]

@@ -56,8 +56,8 @@ def command(
         float,
         typer.Option(
             min=0,
-            help="Minimum ratio margin: the cosine of a pair, divided by the mean cosine with the "
-            "nearest neighbours. A higher minimum keeps fewer, better pairs.",
+            help="Minimum ratio margin: the cosine of a pair, divided by the mean cosine of its "
+            "sentences with their nearest neighbours. A higher minimum keeps fewer, better pairs.",
         ),
     ] = 1.2,
     json: JsonFile = None,
