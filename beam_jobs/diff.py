@@ -37,7 +37,7 @@ class ColumnDiff:
     rows: int = 0
     # (id, first value, second value), sorted by id. If types differ, types replace the values.
     examples: list[tuple[str, Any, Any]] = field(default_factory=list)
-    largest: Largest = 0.0  # largest difference between floats; inf for other types
+    largest: Largest = 0.0  # largest difference of floats; inf for other types, NaN and null
 
     def add(self, ids: pa.Array, first: Sequence[Any], second: Sequence[Any], most: float) -> None:
         """Add the differing rows of a block, sorted by id. `most` is the largest difference."""

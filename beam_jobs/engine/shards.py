@@ -310,7 +310,7 @@ def read_receipt(folder: str, name: str, kind: str = RECEIPTS) -> Receipt | None
 
 
 def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
-    """Remove receipts, so that their units are processed again. Keep copies for `score`."""
+    """Remove receipts, so that their units are processed again. Copy receipts of `score` first."""
 
     def set_aside(receipt: Receipt) -> None:
         if receipt.numbers.get("columns"):

@@ -71,7 +71,8 @@ class OverlappingDoFn(UnitDoFn):
     """Base class of a DoFn that processes several units at once, in threads of one process.
 
     A model can then compute while other units are read or written. Subclasses implement `room`.
-    `make` runs on a copy of the instance. Objects that `setup` opens are shared by all copies.
+    In a thread, `make` runs on a copy of the instance. Objects that `setup` opens are shared by all
+    copies.
     """
 
     def setup(self) -> None:

@@ -83,7 +83,7 @@ class Sketch:
             self.levels[level + 1] = np.concatenate([self.levels[level + 1], kept])
 
     def windows(self, ranks: Iterable[int]) -> Windows:
-        """Return bounds of the key at each rank."""
+        """Return bounds of the key at each rank, except ranks that no row has."""
         wanted = np.array([rank for rank in ranks if 0 <= rank < self.rows], np.int64)
         if not len(wanted):
             return Windows(wanted, np.empty(0, np.uint64), np.empty(0, np.uint64))
@@ -180,7 +180,7 @@ def choose(windowed: dict[str, Windowed], windows: dict[str, Windows]) -> Target
 
 
 def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> np.ndarray:
-    """Return the decile of each row, int8 [n]: the number of targets up to the row's key."""
+    """Return the number of targets up to each row's key, int8 [n]: in `bucket`, the decile."""
     result = np.zeros(len(column.score), np.int8)
     for score, hashed in targets:
         result += column.score > score

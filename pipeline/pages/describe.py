@@ -23,7 +23,7 @@ from paraloom.pipeline.run.records import (
 from paraloom.pipeline.stages.selection.exclude import ExcludeRecord
 
 NEAR_COPIES = 0.8
-"""A corpus with a higher median unigram F1 gets the advice of `near_copies`."""
+"""`near_copies` gives advice if the median unigram F1 of the corpus is above this value."""
 
 _CLEANED = {
     "entities": "HTML entities",

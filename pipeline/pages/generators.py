@@ -141,7 +141,7 @@ def _distance(texts: pa.ChunkedArray, others: pa.ChunkedArray, language: str) ->
 
 
 def _distances(made: Mapping[str, pa.Table], language: str) -> Iterator[tuple[str, str, float]]:
-    """For every two generators, yield the names and the distance between first candidates."""
+    """Yield the names of every two generators, and the distance between their first candidates."""
     first = {
         name: mine.group_by("id", use_threads=False).aggregate([("translation", "first")])
         for name, mine in made.items()

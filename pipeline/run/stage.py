@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def first_rows(shards: Sequence[Shard], columns: Sequence[str], rows: int) -> pa.Table:
     """Read about `rows` rows from the beginnings of at most 10 part files.
 
-    Unlike random rows, consecutive rows keep the candidates of a pair together.
+    Unlike random rows, consecutive rows keep the candidates of a source together.
     """
     filled = [shard for shard in shards if shard.rows]
     some = filled[:: -(-len(filled) // 10)]

@@ -1,4 +1,4 @@
-"""Base classes of encoders, averages of word or trigram vectors, and mixtures of encoders."""
+"""Encoders: base classes, averages of word or trigram vectors, and mixtures of encoders."""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -59,7 +59,7 @@ class Job:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def seconds(self) -> float:
-        """The time on all cores of this machine."""
+        """The time, extrapolated from `cores` cores to all cores of this machine."""
         return self.rows / self.rate * self.cores / cores()
 
 
