@@ -9,10 +9,12 @@ removed. A row is rejected if
 
 - the row has the wrong number of columns, or is not a valid JSON object, CSV row or TMX unit;
 - a value has the wrong type;
-- the source, the reference or a required id (`Bitext.ids` is "given") is missing, empty or longer
-  than `max_characters`;
+- the source, the reference or a required id (`Bitext.ids` is "given") is missing or empty;
+- one of these texts, or a text in a kept column of records, is longer than `max_characters`;
 - a column is not valid UTF-8, or contains a control character, U+2028 or U+2029 (line breaks), also
   at its ends. Kept columns of records may contain these characters.
+
+An invalid id that is not required counts as missing.
 """
 
 from paraloom.beam_jobs.bitext.formats import READERS, Format, find_bitext, find_ranges, read_bitext

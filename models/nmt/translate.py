@@ -41,7 +41,7 @@ class Counters:
     tokens: int = 0  # target subwords, including ends of sentence
     batches: int = 0  # batches sent to the engine, including retries
     seconds: float = 0.0
-    rejects: int = 0  # sentences without a translation
+    rejects: int = 0  # rows without a translation; a sentence has a row per candidate
     retries: int = 0  # batches sent again after an error, whole or in parts
 
 

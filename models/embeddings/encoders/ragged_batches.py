@@ -21,7 +21,7 @@ class RaggedBatch(NamedTuple):
 
 
 class Input(nn.Module):
-    """Looks up one vector per distinct word or, with dropout, one vector per token.
+    """Looks up one vector per distinct word or, in training with dropout, one vector per token.
 
     In training, `dropout` zeroes a share of the vectors' components, and `word_dropout` zeroes the
     vectors of a share of the tokens. Other values are scaled up to keep the expected vector.

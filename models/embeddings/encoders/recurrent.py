@@ -29,8 +29,7 @@ class Recurrent(TokenEncoder):
 
     Args:
         directions: a forward network, or a forward and a backward network. A network returns its
-            outputs at the nodes of a trie, [nodes, dim], and the trie (`PrefixTrie`), in which
-            equal beginnings of sentences share nodes.
+            outputs at the nodes of a trie, [nodes, dim], and the trie (`PrefixTrie`).
         pooling: how the outputs of a sentence are reduced to one vector.
         combination: how the outputs of two directions are combined (Wieting & Gimpel 2017, 4.2).
             `tanh` is a layer tanh(W [forward; backward] + b), from two vectors of length h to one.

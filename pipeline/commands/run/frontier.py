@@ -26,8 +26,9 @@ def command(run: RunFolder, json: JsonFile = None) -> None:
         found = sample.frontier(select.criteria(), scored.scores)
     if found is None:
         raise UserError(
-            f"{run}: needs {ENOUGH} selected pairs in a sample of {PAIRS:,}, and score.scorers "
-            "that measure wording and meaning, such as content_overlap and sentence_similarity"
+            f"{run}: needs {ENOUGH} selected pairs in a sample of up to {PAIRS:,}, and "
+            "score.scorers that measure wording and meaning, such as content_overlap and "
+            "sentence_similarity"
         )
     bounds = [f"{each.column} {each.operator}" for each in found.moved]
     columns = ["pairs", "median difference", "median meaning", "judged good"]

@@ -202,4 +202,4 @@ def test_the_command_shows_the_frontier(a_run: Path, capsys: Capsys) -> None:
     with changed_manifest(a_run) as content:
         content["config"]["select"]["where"] = ["trigram_overlap >= 1", "trigram_overlap <= 0"]
     line = refusal(capsys, "frontier", run)
-    assert "needs 20 selected pairs in a sample of 20,000, and score" in line
+    assert "needs 20 selected pairs in a sample of up to 20,000, and score" in line
