@@ -1,4 +1,4 @@
-"""Assign each row its exact decile in the corpus, for every score.
+"""Assign each pair its exact decile among all pairs, for every score.
 
 The method is from ParaNMT-50M, sections 3 and 6.3. The sizes of deciles differ by at most one row.
 Rows with equal scores are ordered by a hash of their identifiers.
@@ -65,7 +65,7 @@ class Bucket(beam.PTransform):
         self.output, self.scorers = output, tuple(scorers)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find where deciles start in the whole corpus, and assign a decile to each row."""
+        """Find where deciles start among all pairs, and assign a decile to each pair."""
         scorers = self.scorers
 
         def read(unit: Unit) -> Columns:

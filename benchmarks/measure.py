@@ -158,7 +158,7 @@ class Measured:
         self.figures[name] = value
 
     def ratio(self, name: str, value: float, against: float) -> None:
-        """Add the ratio of two values that were measured in the same run."""
+        """Add the ratio of two values that were measured in the same call."""
         self.ratios[name] = value / against
 
     def done(self, name: str) -> None:

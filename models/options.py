@@ -94,7 +94,7 @@ class Options(BaseModel):
     def files(self, select: Callable[[InputPath], bool] = lambda _: True) -> dict[str, str]:
         """Return a dictionary from keys such as `select.exclude[0]` to their input paths.
 
-        Only paths whose mark `select` accepts are returned.
+        A path is left out if `select` returns False for its mark.
         """
         found: dict[str, str] = {}
 

@@ -45,7 +45,7 @@ class Criteria:
 
     @property
     def columns(self) -> list[str]:
-        """Columns that `decide` reads."""
+        """Columns that `decide` and `kinds_of` read."""
         columns = [*schema.ROW, *TEXTS, *(f"{side}_tokens" for side in TEXTS)]
         if self.deciles is not None:
             columns.append(schema.decile(self.by))

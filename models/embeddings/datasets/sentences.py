@@ -50,8 +50,9 @@ class Sentences(NamedTuple):
 def sentence_files(*paths: Path | str) -> dict[str, Path]:
     """Find the files at paths and in folders, and the Parquet files of data sets on the Hub.
 
-    Return files by name. A name begins with the name of the given folder and has no suffix, such as
-    `sts/2012/MSRpar`. Names that are not unique get suffixes or parent folders.
+    Return files by name. A name has no suffix. Names of files in a given folder begin with the
+    folder's name, such as `sts/2012/MSRpar`. Names that are not unique get suffixes or
+    parent folders.
     """
     found = list(dict.fromkeys(of for path in paths for of in _named(path)))
     names = distinct_names([names for _, names in found])

@@ -57,7 +57,7 @@ class Memory(Generic[Batch]):
         self.rows = len(pool) + pool.identical + pool.empty
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Batch]]:
-        """Yield the only pool."""
+        """Yield the only pool if `first` is 0."""
         if first == 0:
             yield self.pool
 
@@ -75,7 +75,7 @@ class Progress:
     empty: int = 0
     seen: int = 0  # pairs trained on, in all epochs
     best: float | None = None  # best score on development data
-    loss: float = math.nan  # mean loss since the last entry in metrics.jsonl
+    loss: float = math.nan  # mean of `Trainer.losses` when they were last read
     seconds: float = 0.0
     lines: int = 0  # lines written to metrics.jsonl
     evaluations: list[dict[str, float]] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Trainer(Generic[Batch]):
         self.folder, self.evaluate, self.patience = folder, evaluate, options.patience
         self.trained = nn.ModuleDict({"encoder": encoder} | ({"head": head} if head else {}))
         self.progress = Progress()
-        self.losses: list[Tensor] = []  # losses since the last entry in metrics.jsonl
+        self.losses: list[Tensor] = []  # losses that metrics.jsonl does not cover yet
         self.kept: dict[str, Tensor] = {}  # weights with the best score
         matrices = embedding_matrices(encoder)
         self.device = next(iter(matrices.values())).weight.device

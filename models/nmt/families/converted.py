@@ -56,5 +56,5 @@ class ConvertedModel(NmtModel):
         for path in self.read:
             shutil.copyfile(path, out / path.name)
         self.try_out(out)
-        # The model's true maximum is unknown. Decoding rejects sentences that are too long.
+        # The model's maximum length of a sentence is unknown. Decoding rejects longer sentences.
         return POSITIONS, POSITIONS

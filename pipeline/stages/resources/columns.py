@@ -1,4 +1,4 @@
-"""Stage `columns`: stores scores that another program computed, sorted by id."""
+"""Stage `columns`: stores scores that another program computed, sorted by a hash of the id."""
 
 from typing import Any
 
