@@ -123,7 +123,7 @@ def launch(
     before = shard_files.receipts(output)
     shard_files.expand(output)
     shard_files.outdate(output, [r for r in before if keys.get(r.name) != r.key])
-    if not storage.is_remote(output):  # an earlier launcher's Dataflow job may read remote files
+    if not storage.is_remote(output):  # in a store, an earlier launcher's job may still read them
         storage.clear(storage.join(output, shard_files.HASHES))
     rows = {unit.name: unit.rows for unit in units}
     known = [n for n in rows.values() if n is not None]
@@ -230,7 +230,7 @@ def run_pipeline(
                 raise
             query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     except Exception as error:
-        # `user_error` needs the name of the error's type in the text.
+        # `user_error` looks for the text "UserError: …", as in a runner's message.
         known = isinstance(error, UserError)
         if found := user_error(f"{type(error).__name__}: {error}" if known else str(error)):
             raise found from error

@@ -125,7 +125,7 @@ def padded(values: Iterable[float], start: float, end: float) -> Scale:
 
 
 def shades(data: Density, counts: Array) -> list[tuple[int, list[list[int]]]]:
-    """For each shade, return the lowest count of its cells, and the cells' indices [x, y]."""
+    """For each shade, return the least count that gets it, and the indices [x, y] of its cells."""
     most = max(int(data.pairs.max()), 1)
     steps = np.unique(np.geomspace(1, most, _SHADES, endpoint=False).round().astype(int))
     level = np.searchsorted(steps, counts, side="right")

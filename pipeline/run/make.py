@@ -150,7 +150,8 @@ def check(config: Config, steps: Sequence[PlannedStage]) -> None:
 
 @contextmanager
 def _errors_of(config: Config, place: str) -> Iterator[None]:
-    """In errors of a named selection, write the keys that it sets as `select.named.NAME.KEY`."""
+    """In errors of a named selection, replace `select.KEY` by `select.named.NAME.KEY` for its own
+    keys, and say how to remove the selection."""
     try:
         yield
     except UserError as error:

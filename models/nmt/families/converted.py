@@ -56,5 +56,5 @@ class ConvertedModel(NmtModel):
         for path in self.read:
             shutil.copyfile(path, out / path.name)
         self.try_out(out)
-        # The model's maximum length of a sentence is unknown. Decoding rejects longer sentences.
+        # The model's real limit is unknown. If it is lower, decoding rejects the long sentences.
         return POSITIONS, POSITIONS
