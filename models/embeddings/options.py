@@ -209,7 +209,8 @@ class EmbeddingOptions(Options):
         raise ValueError(f"head: {settings.get('name')} is for `paraloom papers`")
 
     def completed(self, encoder: Any, words: int) -> Any:
-        """Return the encoder with the task's modules added. Decoders predict `words` words."""
+        """Return the encoder with the task's modules added. `words` is the number of distinct words
+        that a decoder can predict."""
         return encoder
 
     @property
