@@ -112,10 +112,10 @@ def eval_results(
 def mteb_tasks(data_sets: Iterable[str]) -> list[str]:
     """Return the tasks of MTEB that contain some of `data_sets`, given as `<group> <name>`.
 
-    >>> mteb_tasks(["STS 2012 MSRpar", "STS 2012 SMTnews", "SICK test", "mine dev"])
-    ['STS12', 'SICK-R']
+    >>> mteb_tasks(["STS 2012 MSRpar", "STS 2012 SMTnews", "STS 2017 en-en", "SICK test", "mine"])
+    ['STS12', 'STS17', 'SICK-R']
     """
-    groups = {f"STS 20{year}": f"STS{year}" for year in range(12, 17)}
+    groups = {f"STS 20{year}": f"STS{year}" for year in range(12, 18)}
     groups |= {"SICK": "SICK-R", "STS Benchmark": "STSBenchmark"}
     found = (task for name in data_sets for of, task in groups.items() if name.startswith(of))
     return list(dict.fromkeys(found))

@@ -307,7 +307,7 @@ NAMED = "select.named={a: {where: [paragram_similarity >= 0.9]}, b: {deciles: [9
         (
             *(["select.by=auto", "select.labelled=labelled", "loop.rounds=2"], [], "bucket"),
             {"select.by": "translation_score", "loop.rounds": 1},
-            "which needs auto",
+            "which needs all pairs of the run (select.by: auto)",
         ),
     ],
 )
