@@ -72,7 +72,8 @@ class PhrasesOptions(Options):
     """Random fraction of the training pairs to train on."""
     held_out: Rate = 0.1
     """Fraction of the pairs held out for the test, in which the model must find the paraphrase
-    among 100 phrases. Another fraction of the same size is held out to choose the epoch."""
+    among 100 phrases. Another fraction of the same size is held out to choose the epoch. With the
+    data of SemEval or Turney, pairs are held out only to choose the epoch."""
     split: Literal["pairs", "phrases"] = "pairs"
     """pairs: hold out random pairs. phrases: hold out random phrases with all their pairs."""
     development: InputFile | None = None

@@ -29,7 +29,7 @@ _CSV = re.compile(r"\.csv(\.\w+)?$")
 
 
 def rows_of(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the text columns of each row.
+    """Yield the number of each row, and its columns as text.
 
     For Parquet and JSON Lines, row 0 has the column names. The name of a field of a struct is
     `<struct>.<field>`. If `columns` is given, every row must have this number of columns.

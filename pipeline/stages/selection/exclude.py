@@ -88,6 +88,6 @@ def make(run: Run, key: str) -> ExcludeRecord:
 
 
 def check(config: Config) -> None:
-    """Check that the model of `select.exclude_similarity` exists."""
+    """Check the model of `select.exclude_similarity`, unless it is in an object store."""
     if (name := excluding_model(config)) and not storage.is_remote(name):
         _model(config)
