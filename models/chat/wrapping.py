@@ -46,8 +46,8 @@ _LIKE_A_REFUSAL = _rule(
 def unwrapped(text: str, given: Sequence[str]) -> list[str]:
     """Return the sentences in an answer, without text and marks around a sentence.
 
-    Only an answer that is a list has several sentences. Marks such as quotation marks are kept if
-    the pair's sentences, `given`, contain marks of the same kind.
+    A list gives one sentence per line, and any other answer gives one sentence. Marks such as
+    quotation marks are kept if the pair's sentences, `given`, contain marks of the same kind.
 
     >>> unwrapped("Sure! Here is a paraphrase:\\n\\n**“A dog runs.”**", ["The dog runs."])
     ['A dog runs.']

@@ -36,7 +36,7 @@ _LOST = re.compile(r"NoResourceAvailable|no longer reachable|TaskManager .* lost
 def ready(options: PipelineOptions) -> Iterator[None]:
     """Check that the cluster and the job server are available for the job in the block.
 
-    A running job with the same name belongs to a killed launcher and is cancelled. If the job
+    A running job with this job's name was left by an earlier launcher and is cancelled. If the job
     server or the TaskManagers are lost during the job, this is also reported in one line.
     """
     flink = options.view_as(FlinkRunnerOptions)

@@ -112,7 +112,7 @@ class ForkServer:
             for end in (ours, theirs):  # libraries may have set a default timeout
                 end.setblocking(True)
             path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-            # Block SIGINT until `serve` ignores it. An earlier Ctrl-C would print a traceback.
+            # Block SIGINT until `serve` ignores it. Otherwise, Ctrl-C would print a traceback.
             blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
                 with theirs:

@@ -1,4 +1,4 @@
-"""The prefix trie of a batch. Sentences share the recurrent states of a common prefix."""
+"""The prefix trie of a batch. Sentences can share the recurrent states of a common prefix."""
 
 from typing import NamedTuple
 

@@ -74,7 +74,8 @@ def _read_text(columns: list[str | int], path: Path) -> Iterator[list[pa.StringA
     lines = ((number, row) for number, row in rows_of(path) if row != [""])
     if (first := next(lines, None)) is None:
         return
-    # If the first row lacks the default names, it is data, and columns are read by number.
+    # If the names are the defaults and the first row has none of them, this row is data, and
+    # columns are read by number.
     names = [column for column in columns if isinstance(column, str)]
     if names == _BY_NAME and first[0] and not {*names} & {*first[1]}:
         columns, names = [1, 2, *columns[2:]], []

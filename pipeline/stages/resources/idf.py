@@ -14,7 +14,7 @@ resource = "compact"
 
 
 def fingerprint(run: Run) -> Any:
-    """Return the digest of the file `score.idf`, or the version of the job that counts words."""
+    """Return the digest of the file `score.idf`, or the language and the version of the job."""
     file = run.config.score.idf
     return digest(file) if file else run.with_language(["counted", VERSIONS["idf"]])
 
