@@ -22,7 +22,7 @@ InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 Column = Annotated[str, Field(min_length=1)] | Count
 
 AUTO = "auto"
-_RUNTIME = ("checkpoint_every", "device")  # configuration keys that do not change results
+_RUNTIME = ("checkpoint_every", "device")  # configuration keys whose change outdates no results
 _TASKS = {"similarity", "malstm", "phrases", "context"}  # tasks of `paraloom.papers`
 _KEYS = {"cell", "scramble_variant", "scramble_swaps"}  # keys of `paraloom.papers`
 _FORMER = {"cell": "torch", "min_count": 1, "precision": "float32"}

@@ -109,7 +109,7 @@ class Translator:
         """Translate sentences.
 
         Args:
-            hints: given if the process died while it translated these sentences before.
+            hints: given if an earlier process died while it translated these sentences.
             seed: for `sampling`. The same sentences and seed give the same translations.
 
         Returns:

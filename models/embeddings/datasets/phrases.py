@@ -13,7 +13,7 @@ _ROWS = 20_000  # pairs per block
 
 
 def read_phrases(path: Path | str) -> Iterator[tuple[str, str]]:
-    """Yield the phrase pairs of a file. The first line decides the format:
+    """Yield the phrase pairs of a file. The first line with text decides the format:
 
     - ppdb: an optional syntactic label (`[NP]`), a phrase and its paraphrase, separated by ` ||| `.
     - tsv: a phrase and its paraphrase, separated by a tab. Further fields are ignored, as in ppdb.
