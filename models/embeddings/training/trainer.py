@@ -128,7 +128,7 @@ class Trainer(Generic[Batch]):
         self.optimizer = self.new_optimizer([*self.weights.values()]) if self.weights else None
 
     def new_optimizer(self, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
-        """Return an Adam optimiser for all weights except word vectors, regularised by λ_c ‖W‖²."""
+        """Return Adam with the penalty λ_c ‖W‖² for all weights except word vectors."""
         rate, decay = self.options.learning_rate, 2 * self.options.lambda_c
         return torch.optim.Adam(weights, rate, weight_decay=decay, fused=True)
 
@@ -331,7 +331,7 @@ class Trainer(Generic[Batch]):
         }
 
     def log(self, **values: float) -> None:
-        """Append the position in the training and `values` to metrics.jsonl."""
+        """Append `values`, and the position in the training, to metrics.jsonl."""
         if self.folder is not None:
             at = self.progress
             position = {"step": at.step, "epoch": at.epoch, "pairs": at.seen}

@@ -31,7 +31,7 @@ class EvaluatedData(BaseModel):
 
 
 class EvaluatedYear(BaseModel):
-    """The results on a year of STS, the STS Benchmark or SICK."""
+    """The results on SICK, on the STS Benchmark, or on one year of STS."""
 
     data_sets: dict[str, EvaluatedData]
     missing: list[str]
