@@ -123,7 +123,8 @@ def launch(
     before = shard_files.receipts(output)
     shard_files.expand(output)
     shard_files.outdate(output, [r for r in before if keys.get(r.name) != r.key])
-    if not storage.is_remote(output):  # in a store, an earlier launcher's job may still read them
+    # Keep the hashes in a store, where an earlier launcher's job may still read them.
+    if not storage.is_remote(output):
         storage.clear(storage.join(output, shard_files.HASHES))
     rows = {unit.name: unit.rows for unit in units}
     known = [n for n in rows.values() if n is not None]

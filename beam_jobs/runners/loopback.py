@@ -32,7 +32,7 @@ def loopback_servers() -> Iterator[None]:
 
 
 def on_loopback(address: str) -> str:
-    """Replace an address that stands for all interfaces by loopback. Keep other addresses.
+    """Replace the host by `localhost` if it stands for all interfaces. Keep other addresses.
 
     >>> on_loopback("[::]:8099"), on_loopback("10.0.0.1:8099")
     ('localhost:8099', '10.0.0.1:8099')

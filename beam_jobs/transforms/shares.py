@@ -27,7 +27,7 @@ def quotas(rows: Mapping[str, int], share: float | None, size: int | None) -> di
     """Return the number of rows to select, by generator.
 
     The total is as large as possible, but at most `size`, and no generator has more than `share` of
-    the total. Generators that stay below their limit keep their proportions.
+    the total. Generators that stay below this share keep their proportions to each other.
 
     >>> quotas({"nmt": 100, "chat": 10}, 0.5, None), quotas({"nmt": 100, "chat": 10}, 0.6, 10)
     ({'nmt': 10, 'chat': 10}, {'nmt': 6, 'chat': 4})

@@ -180,8 +180,8 @@ class Engine:
                 with _SEEDING:  # no other sampler may change the seed before the first draw ends
                     ctranslate2.set_random_seed(seed)
                     if self.device == "cuda":
-                        # A GPU has a random generator for each row of a batch. Draw for the largest
-                        # batch first, because a larger batch would seed all generators again.
+                        # A GPU has a random generator for each row of a batch. A batch larger than
+                        # all earlier batches seeds all generators again. Draw the largest first.
                         draw([["▁a"]] * largest, num_hypotheses)
                     seeded = True
                     return draw(batch, num_hypotheses)

@@ -30,7 +30,7 @@ _SIDES = ("reference", "translation")
 _TEXTS = ("source", *_SIDES)
 # No column of an input can have these names.
 _HASH, _TURN, _DISTANCE = "(hash)", "(turn)", "(distance)"
-_NEXT = 10  # the next pair is chosen among this number of pairs of a decile
+_NEXT = 10  # the next pair is chosen among this number of a cell's pairs (see `_cells`)
 
 Rows = npt.NDArray[np.int64]
 
