@@ -1,6 +1,6 @@
 """Generation: language models write further candidates for every pair.
 
-The rows of a pair's candidates are adjacent. Back-translations come first, and then the answers of
+The rows of a source's candidates are adjacent. Back-translations come first, then the answers of
 each generator, in the order of the configuration. Rejected candidates leave gaps in the numbers of
 the column `candidate`. If the run has a translation model, `translation_score` is the
 log-probability of the candidate given the source, per subword.
@@ -196,7 +196,7 @@ def requests(
 def _rows(
     pairs: pa.Table, generator: ChatGenerator, first: int, found: Sequence[Found]
 ) -> pa.Table:
-    """Make one row per candidate in `found`. Each pair's candidates are numbered from `first`."""
+    """Make one row per candidate in `found`. The numbers of each pair start at `first`."""
     row = np.repeat(np.arange(len(pairs)), generator.n)
     number = np.tile(np.arange(first, first + generator.n, dtype=np.int8), len(pairs))
     table = pairs.take(pa.array(row)).append_column(schema.CANDIDATE, pa.array(number))

@@ -73,7 +73,8 @@ def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> Pip
     """Submit a job, or attach to the active job that does the same work.
 
     A job without a label serves only the launcher that submitted it. If the new job has no label,
-    an active job that has the same name and no label is therefore cancelled first.
+    an active job that has the same name and no label is therefore cancelled first, unless the user
+    chose the name.
     """
     from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import Conflict
@@ -117,8 +118,9 @@ def wait(result: PipelineResult, options: PipelineOptions) -> None:
 def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
     """Find the active job that has the name and the label of the new job.
 
-    If the new job has no label, cancel an active job that has the same name and no label. Wait
-    while a job with this name is being cancelled. Raise a UserError if the labels differ.
+    If neither the new job nor the active job with its name has a label, cancel the active job, or
+    raise a UserError if the user chose the name. Raise a UserError if the labels differ. Wait while
+    a job with this name is being cancelled.
     """
     from apache_beam.runners.dataflow.dataflow_metrics import DataflowMetrics
     from apache_beam.runners.dataflow.dataflow_runner import DataflowPipelineResult, DataflowRunner

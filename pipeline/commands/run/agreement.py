@@ -30,7 +30,7 @@ from paraloom.pipeline.judging.cuts import ENOUGH, AgreementRecord
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.sampling import ScoredRun
 
-_USUAL = SelectOptions()  # options of the command have the same defaults
+_USUAL = SelectOptions()  # the defaults of --precision and, with --labels, of --good
 
 
 class Agreement(AgreementRecord):
@@ -83,8 +83,8 @@ def command(
 ) -> None:
     """For each score, print its correlation with the labels and the share of good pairs by decile.
 
-    A cut keeps the best deciles of a score. For each --precision, print the cut that reaches this
-    precision with the most pairs.
+    A cut keeps the best deciles of a score. For each --precision, print the largest cut that is
+    sure to reach this precision, or the best cut if none is.
     """
     wanted = list(dict.fromkeys(precision or [_USUAL.precision]))
     if not all(0 < p < 1 for p in wanted):

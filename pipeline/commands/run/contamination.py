@@ -60,9 +60,10 @@ def command(
     examples: Annotated[int, option("N", "Number of examples to print for each rule.", min=0)] = 3,
     json: JsonFile = None,
 ) -> None:
-    """Find texts that equal an evaluation sentence or share most word 5-grams with the sentence.
+    """Find texts that match an evaluation sentence.
 
-    The configuration key select.exclude removes rows by the same rules.
+    A text and a sentence match if they are equal, or if the longer of the two contains most word
+    5-grams of the shorter. The configuration key select.exclude removes rows by the same rules.
     """
     if (similarity is None) != (model is None):
         raise UserError("contamination: give both --similarity and --model, or neither")
