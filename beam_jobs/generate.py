@@ -1,8 +1,8 @@
-"""Generation: language models write further candidates for every pair.
+"""Generation: language models write further candidates for every source.
 
-The rows of a pair's candidates are adjacent. Back-translations come first, and then the answers of
-each generator, in the order of the configuration. Rejected candidates leave gaps in the numbers of
-the column `candidate`. If the run has a translation model, `translation_score` is the
+The rows of a source's candidates are adjacent. Back-translations come first, and then the answers
+of each generator, in the order of the configuration. Rejected candidates leave gaps in the numbers
+of the column `candidate`. If the run has a translation model, `translation_score` is the
 log-probability of the candidate given the source, per subword.
 """
 

@@ -39,7 +39,7 @@ class Explanation:
 
     run: str
     id: str
-    in_corpus: bool  # whether the pair, or one of its candidates, is in the corpus
+    in_corpus: bool  # whether a pair with this id is in the corpus
     selection: str
     steps: list[Step]  # rows of all candidates, in the order of the stages
     outdated: list[str]  # stages that an earlier configuration made
