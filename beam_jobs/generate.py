@@ -1,4 +1,4 @@
-"""Generation: language models write further candidates for every pair.
+"""Generation: language models write further candidates for every source.
 
 The rows of a source's candidates are adjacent. Back-translations come first, then the answers of
 each generator, in the order of the configuration. Rejected candidates leave gaps in the numbers of

@@ -11,7 +11,7 @@ from paraloom.models.options import Count, NonNegativeNumber, Options, PositiveN
 
 _ADDRESS = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
-MOST = 127  # maximum number of candidates per pair, because candidates are numbered in int8
+MOST = 127  # maximum number of candidates per source, because candidates are numbered in int8
 
 
 class NmtGenerator(Options):
@@ -49,7 +49,7 @@ class ChatGenerator(Options):
     """text: each answer is a candidate. json: an answer is an object with the candidates in the
     list `paraphrases`."""
     n: Annotated[int, Field(ge=1, le=MOST)] = 1
-    """Number of candidates per pair. With `response: text`, a request asks for `n` choices."""
+    """Number of candidates per source. With `response: text`, a request asks for `n` choices."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """Sampling temperature. null: the server's default."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None

@@ -27,7 +27,7 @@ from paraloom.pipeline.config.selection import CHOSEN, HubModel, SelectOptions
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
 MODEL_KEYS |= {"no_antonyms": "wordnet", "same_roles": "spacy"}
-"""The configuration keys of scorers' models. Each key is also the name of the scorer's resource."""
+"""The keys for scorers' models and WordNet. Each key is also the name of the scorer's resource."""
 
 
 class ScoreOptions(Options):
@@ -322,7 +322,7 @@ class Config(Options):
             )
         total = sum(of.n for of in self.chats) + self.translates * self.nmt.candidates
         if total > MOST:
-            raise ValueError(f"generators: {total} candidates per pair exceed the limit of {MOST}")
+            raise ValueError(f"generators: {total} candidates per source exceed the limit, {MOST}")
         lacking = {"translation_score", "dual_score"}.intersection(self.score.scorers)
         if lacking and not self.has_model:
             raise ValueError(

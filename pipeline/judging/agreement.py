@@ -42,7 +42,7 @@ class JudgedPairs:
     references: npt.NDArray[Any]  # [n], the texts
     scores: dict[str, npt.NDArray[np.float64]]  # [n] for each score
     deciles: dict[str, npt.NDArray[np.int64]]  # [n] for each score
-    rows: dict[str, list[int]]  # for each score, the number of rows in each decile
+    rows: dict[str, list[int]]  # for each score, the number of rows in each decile, judged or not
     higher_is_better: dict[str, bool]
     counts: dict[str, Any] = field(default_factory=dict)  # further fields of `AgreementRecord`
 

@@ -126,7 +126,10 @@ def check(config: Config) -> None:
             continue
         kind = (scorer := source.load()).resource
         if config.is_mined and {"source", "translation_score"} & {*scorer.reads}:
-            raise UserError(f"score.scorers: {source.name} needs sources; the input has no sources")
+            raise UserError(
+                f"score.scorers: {source.name} needs sources or a translation model; input.format "
+                "pairs has neither"
+            )
         if kind and kind.name not in config.score.resources:
             raise UserError(
                 f"score.resources.{kind.name}: is missing; {source.name} needs {kind.remedy}"

@@ -232,7 +232,7 @@ def config(*generators: dict[str, Any], **changes: Any) -> Config:
         ([CHAT, CHAT], "generators: two generators have the same name"),
         ([{"kind": "nmt"}, {"kind": "nmt", "name": "x"}], "at most one of kind nmt"),
         ([{"kind": "nmt"}], "needs at least one generator of kind chat"),
-        ([{**CHAT, "n": 100}, {**CHAT, "name": "b", "n": 28}], "128 candidates per pair exceed"),
+        ([{**CHAT, "n": 100}, {**CHAT, "name": "b", "n": 28}], "128 candidates per source exceed"),
     ],
 )
 def test_what_a_configuration_must_not_say(generators: list[Any], message: str) -> None:

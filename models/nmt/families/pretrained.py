@@ -42,7 +42,7 @@ _NEVER = -1e4  # a logit that gives probability 0, within float16's range
 
 
 class PretrainedModel(NmtModel):
-    """A model of Transformers, whose family is in `table`."""
+    """A model in the format of the library Transformers, of a family in `table`."""
 
     family = "Hugging Face"
     files: tuple[tuple[str, ...], ...] = (
