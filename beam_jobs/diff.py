@@ -115,7 +115,7 @@ def _sorted(table: pa.Table) -> pa.Table:
 
 
 def _numbered(codes: np.ndarray) -> np.ndarray:
-    """Make sorted codes unique by appending a counter to equal codes."""
+    """Make codes unique by appending a counter to equal codes, which must be adjacent."""
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     offset = np.arange(len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
     return (codes << 32) | offset

@@ -175,7 +175,7 @@ def trial_name(trial: DecileTrial) -> str:
 
 
 def mean_deviation(scores: Sequence[float] | None) -> str:
-    """Format the mean and the standard deviation of scores, or return "" without scores."""
+    """Format the mean and, of several scores, the standard deviation. Return "" without scores."""
     if not scores:
         return ""
     if len(scores) == 1:

@@ -83,7 +83,7 @@ def command(
     changes: Changes = None,
     gpu_hour: Annotated[
         float | None,
-        option("PRICE", "Price of one machine per hour, for the cost of back-translation.", min=0),
+        option("PRICE", "Price of one machine per hour, for the cost of translation.", min=0),
     ] = None,
     rows: Annotated[int | None, option("N", "Number of rows in the whole input.", min=1)] = None,
     rows_per_second: Annotated[
@@ -247,7 +247,7 @@ def choose(pairs: pa.Table, options: InputOptions) -> tuple[int, pa.Table]:
 
 def job_table(jobs: dict[str, Job]) -> Table:
     """Return a table of the estimates for all stages, with the sums of time and disk space."""
-    numbers = ("rows", "measured", "time", "disk", "memory")
+    numbers = ("rows", "rate", "time", "disk", "memory")
     table = number_table("Estimates for the whole input", "stage", numbers=numbers)
     for stage, job in jobs.items():
         measured = f"{rate(job.rate)} rows/s, {job.device}"

@@ -97,7 +97,7 @@ def write_sample(config: Config, sample: pa.Table, folder: str) -> dict[str, Any
 
 
 def scorers_at_hand(run: Run) -> list[str]:
-    """Return the scorers whose resources the configuration names or the run has already made."""
+    """Return the scorers that need no resource, or one that is configured or already made."""
     given, there = run.config.score, {None, "translation_model", *run.records}
     if run.config.nmt.forward_model or "forward_nmt" in run.records:
         there.add("forward_model")
