@@ -37,6 +37,7 @@ from paraloom.pipeline.commands.options import (
 from paraloom.pipeline.commands.run.status import duration
 from paraloom.pipeline.config import Config, read_config
 from paraloom.pipeline.config.input import InputOptions
+from paraloom.pipeline.pages.describe import decoding
 from paraloom.pipeline.run.plan import closure, plan
 from paraloom.pipeline.run.records import BackTranslateRecord, PairsRecord
 from paraloom.pipeline.run.run import Run
@@ -189,7 +190,7 @@ def estimate(
         numbers = ", ".join(used.compute_types) if used else ""
         found.basis = [
             f"Translated: {count:,} sentences sampled from the beginnings of {seen.files} "
-            f"file(s), on {jobs[stage].device}, {numbers}, beam {config.nmt.beam}."
+            f"file(s), on {jobs[stage].device}, {numbers}, {decoding(config.nmt)}."
         ]
         job = jobs[stage].of(translated, left / translated * many, many)
         if elsewhere:

@@ -88,8 +88,8 @@ def _without_training(run: Run) -> tuple[dict[str, Any], str]:
     ranked = config.is_mined or config.nmt.model is not None or "nmt" in run.records
     if lost and ranked:
         whole = "all pairs of the run (select.by: {})"
-        needs = (whole.format(name) if name in CHOSEN else name for name in lost)
-        say(f"preview: ends before the selection, which needs {', '.join(needs)}")
+        lacking = (whole.format(name) if name in CHOSEN else name for name in lost)
+        say(f"preview: ends before the selection, which needs {', '.join(lacking)}")
     if lost:
         select |= {"by": score["scorers"][0], "deciles": None, "where": [], "max_tokens": None}
         target = RANKED
