@@ -240,7 +240,7 @@ class _Score(OverlappingDoFn):
             self.tell(unit, len(table) * min(done / texts, 1))
 
         waits: list[float] = []
-        listeners.insert(0, listen)  # only the last listener is called, for the oldest shard
+        listeners.insert(0, listen)  # only the listener at the end, of the oldest shard, is called
         try:
             parts = [score_table(table.filter(known), scorer, scorers, columns, waits=waits)]
             if columns is not None and len(columns) < len(table):

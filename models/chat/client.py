@@ -22,8 +22,8 @@ from paraloom.models.chat.options import ChatGenerator
 from paraloom.models.errors import UserError, one_line
 
 # Maximum number of attempts for a request. If all fail, and the server answered no other request
-# meanwhile, the job ends. If the server answered other requests, only this request fails or, after
-# HTTP 429 in the last attempt, gets as many further attempts.
+# meanwhile, the job ends. If the server answered other requests, only this request fails. But if
+# its last attempt ended with HTTP 429, the request gets ATTEMPTS further attempts.
 ATTEMPTS = 6
 FIRST_PAUSE = 1.0  # seconds, doubled after each attempt
 LONGEST_PAUSE = 300.0

@@ -40,8 +40,9 @@ class ScoreOptions(Options):
     give the name that an installed package declares, or `FILE.py:NAME`. paragram_similarity needs
     `paragram` or `phrases`. If none of `scorers`, `paragram` and `phrases` is set,
     paragram_similarity is left out, and the defaults of `select` change to deciles 3 to 9 of
-    translation_score. In a run that neither translates nor names a translation model, the
-    defaults are all deciles of trigram_overlap. See scorers.md."""
+    translation_score. If the run also neither translates nor names a translation model,
+    translation_score is left out, too, and `select` takes all deciles of trigram_overlap by
+    default. See scorers.md."""
     paragram: InputFile | None = None
     """Word vectors in text form (`word v1 … vd`). null: train word vectors on `phrases`."""
     phrases: InputFile | None = None

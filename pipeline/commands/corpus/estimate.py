@@ -278,7 +278,8 @@ def _basis(config: Config, found: Estimated, how: str, read: int, requests: int)
         text = f"Of {read:,} usable rows, `input` keeps {found.kept:.1%}"
         if config.translates:
             text += f"; of the kept rows, {found.translated:.1%} are translated"
-        lines.insert(1, f"{text}. The whole input may have more repeated rows, and lower shares.")
+        more = "These percentages may be lower for the whole input, which may repeat more rows."
+        lines.insert(1, f"{text}. {more}")
     for of in config.chats:
         said = f"{found.requests:,} requests, not in the table; `--requests 20` measures them."
         if took := found.generators.get(of.name):
