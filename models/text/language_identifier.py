@@ -113,7 +113,7 @@ def may_be(text: _Text, language: str, own: OwnIdentifier | None = None) -> np.n
 
 
 class Spoken(NamedTuple):
-    """The most frequent language of sentences, and the share of a requested language."""
+    """The most frequent language of sentences, its `share`, and a requested language's share."""
 
     rows: int  # number of sentences with letters
     language: str  # the most frequent language
